@@ -1,0 +1,101 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// Deeds does what the steps declare, with what this process has.
+type Deeds struct {
+	// Client asks runs for the open part of their logs.
+	Client  client.Client
+	Agents  map[string]Agent
+	Models  map[string]Model // by the full name that a Spec has
+	Tools   map[string]tool.Tool
+	Sources map[string]tool.Source // by name
+	Log     *store.Log
+	Tails   *Tails
+	Logger  *slog.Logger
+	// Live hears what is not recorded: pieces of replies, progress. It may be nil
+	// and must not block.
+	Live func(Live)
+}
+
+// Agent is what an agent's next run will be made of.
+type Agent struct {
+	Spec agent.Spec
+	// Sources name the tool sources whose tools are listed at a run's start.
+	Sources []string
+}
+
+// Model is a model under the name that a Spec gives it.
+type Model struct {
+	model.Model
+	// Name is the provider's own name for it.
+	Name string
+}
+
+// Live is a piece of what a run is doing. It is not recorded, and may be lost.
+type Live struct {
+	Session string
+	Run     string
+	Turn    int
+	Call    string // of a tool's progress
+	// Text and Thinking continue the model's reply; Progress is a tool's remark.
+	Text, Thinking, Progress string
+	// Restart tells that the model is asked again from the beginning: what came
+	// before of this turn is void.
+	Restart bool
+}
+
+// Register makes a worker do what is declared here.
+func (d *Deeds) Register(r durable.Registry) {
+	Open.Handle(r, d.open)
+	List.Handle(r, d.list)
+	AskModel.Handle(r, d.askModel)
+	CallTool.Handle(r, d.callTool)
+	Seal.Handle(r, d.seal)
+}
+
+func (d *Deeds) live(l Live) {
+	if d.Live != nil {
+		d.Live(l)
+	}
+}
+
+// beatEvery is how often a step tells the server that it lives. The steps'
+// heartbeat timeouts are a multiple of it.
+const beatEvery = 2 * time.Second
+
+// Heartbeat is how long a step may be silent before its worker counts as lost.
+const Heartbeat = 10 * time.Second
+
+// beat tells the server that the step lives, from its first moment on and
+// whatever the step is waiting for, until the returned function is called. A
+// beat is also how a cancellation reaches a step where the server can't push it.
+func beat(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(beatEvery)
+		defer tick.Stop()
+		for {
+			activity.RecordHeartbeat(ctx)
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}

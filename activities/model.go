@@ -1,0 +1,199 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// AskModel asks a run's model for its next reply. Temporal retries it, without
+// end where a worker or the store is lost, and as often as the Spec says where
+// the provider fails; the providers' own retries are off.
+var AskModel = durable.Activity[AskInput, agent.Reply]{Name: "fermata.model"}
+
+// AskInput says where to look, not what was said: the conversation is the log of
+// the run up to an event.
+type AskInput struct {
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	Turn    int    `json:"turn"`
+	Seq     int64  `json:"seq"`
+	// AfterToolResult goes into the error of a provider that fails (catalogue HA-24).
+	AfterToolResult bool `json:"after_tool_result,omitempty"`
+}
+
+// maxReply bounds what one reply adds to a history.
+const maxReply = 1 << 20
+
+func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
+	defer beat(ctx)()
+	log, err := d.logUpTo(ctx, in.Run, in.Seq)
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	spec := log.Spec()
+	m, ok := d.Models[spec.Model]
+	if !ok {
+		return agent.Reply{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build", spec.Model)
+	}
+	if activity.GetInfo(ctx).Attempt > 1 {
+		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
+	}
+	reply, err := d.generate(ctx, m, spec, log.Messages(), in)
+	if err != nil {
+		return agent.Reply{}, d.providerFailed(ctx, err, spec, in)
+	}
+	if reply.Finish != model.FinishLength && reply.Finish != model.FinishFiltered {
+		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
+	}
+	if n := (agent.Message{Parts: reply.Parts}).Size(); n > maxReply {
+		return agent.Reply{}, agent.Errorf(agent.BadOutput, "the reply of %s has %d bytes; at most %d are taken", spec.Model, n, maxReply)
+	}
+	return reply, nil
+}
+
+// generate makes the call under two clocks: the activity's own, and one that
+// ends a stream that has fallen silent.
+func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput) (agent.Reply, error) {
+	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout), errModelTime)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.Duration(spec.ModelSilence)
+	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer watch.Stop()
+	reply, err := m.Generate(ctx, &model.Request{
+		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
+		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature,
+	}, func(delta model.Delta) {
+		watch.Reset(silence)
+		if delta.Text != "" || delta.Thinking != "" {
+			d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
+		}
+	})
+	if err != nil {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errSilent):
+			err = model.Fault(agent.FaultTimeout, 0, 0, "the model sent nothing for "+silence.String())
+		case errors.Is(cause, errModelTime):
+			err = model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String())
+		}
+		return agent.Reply{}, err
+	}
+	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, nil
+}
+
+var (
+	errSilent    = errors.New("the stream is silent")
+	errModelTime = errors.New("the model's time is up")
+)
+
+// outputFor is the schema that the model's text has to fit; under completion
+// "tool" the output is the arguments of a tool.
+func outputFor(spec *agent.Spec) json.RawMessage {
+	if spec.Completion == agent.CompleteTool {
+		return nil
+	}
+	return spec.Output
+}
+
+// providerFailed says of a failure which model failed, and when.
+func (d *Deeds) providerFailed(ctx context.Context, err error, spec *agent.Spec, in AskInput) error {
+	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil {
+		// A stop that was asked for ends the call; a worker that shuts down does not.
+		if errors.Is(cause, context.Canceled) || temporal.IsCanceledError(cause) {
+			return temporal.NewCanceledError()
+		}
+		return &agent.Error{Code: agent.ProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
+	}
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		e = model.Fault(agent.FaultTransient, 0, 0, err.Error())
+	}
+	whole := *e
+	if whole.Provider == nil {
+		whole.Provider = &agent.ProviderFault{Kind: agent.FaultTransient}
+	}
+	fault := *whole.Provider
+	fault.Model, fault.AfterToolResult = spec.Model, in.AfterToolResult
+	whole.Provider = &fault
+	whole.Message = spec.Model + ": " + whole.Message
+	attempt := int(activity.GetInfo(ctx).Attempt)
+	whole.Retryable = whole.Retryable && attempt < spec.ModelAttempts
+	whole.RetryAfter = max(whole.RetryAfter, backoff(attempt))
+	d.Logger.WarnContext(ctx, "model call failed", "session", in.Session, "run", in.Run, "turn", in.Turn,
+		"model", spec.Model, "kind", string(fault.Kind), "attempt", attempt, "retryable", whole.Retryable, "error", whole.Message)
+	return &whole
+}
+
+// backoff is how long to wait after a provider's failure that names no time: 2s,
+// 4s, 8s … 30s (catalogue PA-43).
+func backoff(attempt int) time.Duration {
+	return min(time.Second<<min(attempt, 10), 30*time.Second)
+}
+
+// checkOutput holds an answer to the Spec's schema: the text of a reply without
+// calls, or the arguments of the tool finish.
+func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, fault string) {
+	if len(spec.Output) == 0 {
+		return nil, ""
+	}
+	m := agent.Message{Parts: parts}
+	calls := m.ToolCalls()
+	if spec.Completion == agent.CompleteTool {
+		for _, c := range calls {
+			if c.Tool == agent.FinishTool && c.Malformed == "" {
+				return c.Arguments, fits(spec.Output, c.Arguments)
+			}
+		}
+		return nil, ""
+	}
+	if len(calls) > 0 {
+		return nil, ""
+	}
+	answer := unfence(m.TextOf())
+	if fault := fits(spec.Output, answer); fault != "" {
+		return nil, fault
+	}
+	return answer, ""
+}
+
+func fits(schema, value json.RawMessage) string {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return "the schema itself can't be read: " + err.Error()
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return "the schema itself can't be used: " + err.Error()
+	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return "it is not JSON: " + err.Error()
+	}
+	if err := resolved.Validate(v); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// unfence takes JSON out of the Markdown that models like to put around it.
+func unfence(text string) json.RawMessage {
+	text = strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(text, "```"); ok {
+		if _, body, ok := strings.Cut(rest, "\n"); ok {
+			text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(body), "```"))
+		}
+	}
+	return json.RawMessage(text)
+}

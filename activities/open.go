@@ -1,0 +1,55 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Open reads what a run is made of and where its session's log ends. It runs as
+// a local activity: signals and queries wait for it.
+var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
+
+// OpenInput names the agent and the session.
+type OpenInput struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+}
+
+// OpenResult is recorded, so that a deploy does not change a run that has begun.
+type OpenResult struct {
+	Spec    agent.Spec `json:"spec"`
+	Sources []string   `json:"sources,omitempty"`
+	Head    string     `json:"head,omitempty"`
+	Seq     int64      `json:"seq,omitempty"`
+	Version int64      `json:"version,omitempty"`
+}
+
+func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
+	a, ok := d.Agents[in.Agent]
+	if !ok {
+		known := slices.Sorted(maps.Keys(d.Agents))
+		return OpenResult{}, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
+	}
+	head, err := d.Log.Store().Head(ctx, in.Session)
+	if err != nil && !errors.Is(err, agent.NotFound) {
+		return OpenResult{}, err
+	}
+	if err := readable(head); err != nil {
+		return OpenResult{}, err
+	}
+	return OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version}, nil
+}
+
+func readable(h store.Head) error {
+	if h.V > agent.Version {
+		return agent.Errorf(agent.Incompatible, "session %s was written by a newer build (version %d; this one reads up to %d)", h.Session, h.V, agent.Version)
+	}
+	return nil
+}

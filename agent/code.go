@@ -1,0 +1,112 @@
+package agent
+
+// A Code says what went wrong. It is a string that is recorded in histories and
+// printed by the plain temporal command: codes are added, never renamed (wire §7).
+// A Code is itself an error, so errors.Is(err, agent.Stale) works across Temporal.
+type Code string
+
+// What a caller did or met.
+const (
+	InvalidInput     Code = "invalid_input"     // wrong, unknown, blank or too deep; Path says where
+	TooLarge         Code = "too_large"         // over a documented size
+	UnknownAgent     Code = "unknown_agent"     // not in this worker's build
+	UnknownTool      Code = "unknown_tool"      // not in this worker's build
+	UnknownModel     Code = "unknown_model"     // not in this worker's build
+	NotFound         Code = "not_found"         // no such session, run, request or checkpoint
+	Busy             Code = "busy"              // a start on a session with a live run
+	Stale            Code = "stale"             // another run or suspension than the one that is open; a lost race
+	Closed           Code = "closed"            // the run is at an end
+	Denied           Code = "denied"            // by policy
+	Incompatible     Code = "incompatible"      // state or client of another version
+	ChunkMissing     Code = "chunk_missing"     // a part of the transcript is not in the store
+	ChunkDamaged     Code = "chunk_damaged"     // a part of the transcript is not what was stored
+	StoreUnavailable Code = "store_unavailable" // the store did not answer
+	Unreachable      Code = "unreachable"       // the Temporal server did not answer
+	NoWorker         Code = "no_worker"         // nobody polls the task queue
+	NotSetUp         Code = "not_set_up"        // search attributes or the store are missing
+	Timeout          Code = "timeout"           // the caller's own deadline
+)
+
+// How a run fails; Reason of its Outcome is the code.
+const (
+	LimitTurns    Code = "limit_turns"
+	LimitTokens   Code = "limit_tokens"
+	LimitCost     Code = "limit_cost"
+	LimitTime     Code = "limit_time"
+	LoopDetected  Code = "loop_detected" // the model repeats one call without end
+	Stuck         Code = "stuck"         // the model talks and never acts, under completion "tool"
+	ToolsMissing  Code = "tools_missing" // ended without the tools that it had to use
+	Refusal       Code = "refusal"       // the model refused
+	ProviderAuth  Code = "provider_auth" // the provider does not accept the key
+	ProviderError Code = "provider_error"
+	BadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
+	ToolFailed    Code = "tool_failed"
+	Internal      Code = "internal"
+)
+
+// Error makes a Code usable with errors.Is.
+func (c Code) Error() string { return string(c) }
+
+// class says how a code leaves the process.
+type class struct {
+	exit, http int
+	retryable  bool
+}
+
+// classes is the table of wire §7; a code that is not in it is none of ours.
+var classes = map[Code]class{
+	InvalidInput:     {2, 400, false},
+	TooLarge:         {2, 413, false},
+	UnknownAgent:     {2, 422, false},
+	UnknownTool:      {2, 422, false},
+	UnknownModel:     {2, 422, false},
+	NotFound:         {6, 404, false},
+	Busy:             {6, 409, false},
+	Stale:            {6, 409, false},
+	Closed:           {6, 410, false},
+	Denied:           {6, 403, false},
+	Incompatible:     {6, 422, false},
+	ChunkMissing:     {1, 500, false},
+	ChunkDamaged:     {1, 500, false},
+	StoreUnavailable: {1, 503, true},
+	Unreachable:      {5, 503, true},
+	NoWorker:         {5, 503, true},
+	NotSetUp:         {5, 503, false},
+	Timeout:          {7, 504, true},
+	LimitTurns:       {1, 500, false},
+	LimitTokens:      {1, 500, false},
+	LimitCost:        {1, 500, false},
+	LimitTime:        {1, 500, false},
+	LoopDetected:     {1, 500, false},
+	Stuck:            {1, 500, false},
+	ToolsMissing:     {1, 500, false},
+	Refusal:          {1, 500, false},
+	ProviderAuth:     {1, 500, false},
+	ProviderError:    {1, 500, false},
+	BadOutput:        {1, 500, false},
+	ToolFailed:       {1, 500, false},
+	Internal:         {1, 500, false},
+}
+
+// Known tells whether the code is one of ours. A plain Go error that crosses an
+// activity's boundary arrives with its Go type's name as its type, which is not.
+func (c Code) Known() bool { _, ok := classes[c]; return ok }
+
+// Exit is the exit status of a command that ends with this code; 1 for a code that is not ours.
+func (c Code) Exit() int {
+	if k, ok := classes[c]; ok {
+		return k.exit
+	}
+	return 1
+}
+
+// HTTP is the status of an answer with this code; 500 for a code that is not ours.
+func (c Code) HTTP() int {
+	if k, ok := classes[c]; ok {
+		return k.http
+	}
+	return 500
+}
+
+// Retryable tells whether the same thing may succeed when it is tried again unchanged.
+func (c Code) Retryable() bool { return classes[c].retryable }

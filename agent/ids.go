@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Wire §2. The forms of the identifiers that cross Temporal.
+var (
+	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
+	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+	toolForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+)
+
+// Sizes that are promised to whoever speaks to a run (wire §1).
+const (
+	MaxIDLength  = 64      // of a message's or a verb's id, in characters
+	MaxLabels    = 16      // labels of one run
+	MaxPayload   = 1 << 20 // of what is said in a start, in bytes
+	MaxJSONDepth = 32      // levels of nesting in what is said
+)
+
+// CheckSession tells whether a client may use id as a session's id, which is
+// also the Temporal workflow's id. It returns an [InvalidInput] error.
+func CheckSession(id string) error {
+	if !sessionForm.MatchString(id) {
+		return Errorf(InvalidInput, "session %q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).At("session")
+	}
+	return nil
+}
+
+// CheckName tells whether name can name an agent. It returns an [InvalidInput] error.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) {
+		return Errorf(InvalidInput, "agent %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", name).At("agent")
+	}
+	return nil
+}
+
+// CheckTool tells whether name can name a tool: a form that every provider accepts.
+// It returns an [InvalidInput] error.
+func CheckTool(name string) error {
+	if !toolForm.MatchString(name) {
+		return Errorf(InvalidInput, "tool %q: use 1 to 64 letters, digits, '_' or '-', beginning with a letter", name).At("tools")
+	}
+	return nil
+}
+
+// CallID is our id of a tool call: the index-th call (from 1) of a turn.
+// Providers repeat and omit theirs, so theirs only stand beside it.
+func CallID(turn, index int) string { return fmt.Sprintf("t%d.%d", turn, index) }
+
+// IdempotencyKey is what a tool can hand on to what it calls, so that a call
+// which is made again has its effect once.
+func IdempotencyKey(run, call string) string { return run + "/" + call }
+
+// Provider is the part of a model's name before its first slash, the whole
+// name where there is none: "anthropic" of "anthropic/claude-sonnet-5".
+func Provider(model string) string {
+	before, _, _ := strings.Cut(model, "/")
+	return before
+}

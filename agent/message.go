@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Role is who speaks in a Message.
+type Role string
+
+// The roles. Instructions are no message: they stand in the Spec.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one entry of a conversation. It enters the history once and the
+// store once, and is never changed after.
+type Message struct {
+	ID    string `json:"id,omitempty"`
+	Role  Role   `json:"role"`
+	Parts []Part `json:"parts"`
+	// Model names who wrote an assistant's message, as the Spec names it.
+	Model string `json:"model,omitempty"`
+	// By is who says to have sent a user's message: a claim.
+	By string `json:"by,omitempty"`
+	// Note tells why the runtime, and not a person, wrote a user's message.
+	Note Note `json:"note,omitempty"`
+}
+
+// Note is why the runtime spoke to the model.
+type Note string
+
+// The notes of the runtime.
+const (
+	NoteNudge  Note = "nudge"  // the model only talked, under completion "tool"
+	NoteRepair Note = "repair" // the output does not fit its schema
+	NoteLoop   Note = "loop"   // the model repeats one call
+	NoteRetry  Note = "retry"  // the reply was cut off
+)
+
+// PartType says which fields of a Part count.
+type PartType string
+
+// The types of parts.
+const (
+	PartText     PartType = "text"
+	PartThinking PartType = "thinking"
+	PartCall     PartType = "tool_call"
+	PartResult   PartType = "tool_result"
+)
+
+// Part is a piece of a message.
+type Part struct {
+	Type PartType `json:"type"`
+	Text string   `json:"text,omitempty"` // of text and thinking
+	// Signature and Redacted are a provider's own marks on its thinking. Only
+	// the provider that made them is given them back.
+	Signature string      `json:"signature,omitempty"`
+	Redacted  string      `json:"redacted,omitempty"`
+	Call      *ToolCall   `json:"call,omitempty"`
+	Result    *ToolResult `json:"result,omitempty"`
+}
+
+// ToolCall is what the model asked for.
+type ToolCall struct {
+	ID         string `json:"id"`                    // ours, "t12.2"
+	ProviderID string `json:"provider_id,omitempty"` // theirs: may be empty or repeated
+	Tool       string `json:"tool"`
+	// Arguments is a JSON value; empty where the model wrote none that is JSON.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// Malformed is what the model wrote in the place of JSON.
+	Malformed string `json:"malformed,omitempty"`
+}
+
+// CallStatus is what became of a tool call; the set is closed.
+type CallStatus string
+
+// What can become of a call. Every call of the model gets one of these, so that
+// no call is ever left without a result.
+const (
+	CallOK       CallStatus = "ok"
+	CallFailed   CallStatus = "failed"   // it ran and reported a failure
+	CallRejected CallStatus = "rejected" // it did not run: unknown tool, wrong arguments, policy
+	CallUnknown  CallStatus = "unknown"  // it was begun and nobody knows how it ended
+	CallSkipped  CallStatus = "skipped"  // it was not begun, since the run stopped before
+)
+
+// ToolResult is what the model is told of a call.
+type ToolResult struct {
+	Call   string     `json:"call"`
+	Tool   string     `json:"tool"`
+	Status CallStatus `json:"status"`
+	Text   string     `json:"text"`
+	// Size is the length in bytes of the whole text where only its beginning was kept.
+	Size int `json:"size,omitempty"`
+}
+
+// TextOf joins the text parts of a message, thinking left out.
+func (m Message) TextOf() string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		if p.Type == PartText {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// ToolCalls lists the calls of a message, in the model's order.
+func (m Message) ToolCalls() []ToolCall {
+	var calls []ToolCall
+	for _, p := range m.Parts {
+		if p.Type == PartCall && p.Call != nil {
+			calls = append(calls, *p.Call)
+		}
+	}
+	return calls
+}
+
+// Size is the length of what a message says, in bytes, without its JSON frame.
+func (m Message) Size() int {
+	n := len(m.ID) + len(m.Model) + len(m.By)
+	for _, p := range m.Parts {
+		n += len(p.Text) + len(p.Signature) + len(p.Redacted)
+		if p.Call != nil {
+			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
+		}
+		if p.Result != nil {
+			n += len(p.Result.Tool) + len(p.Result.Text)
+		}
+	}
+	return n
+}
+
+// TextMessage is a message of one text.
+func TextMessage(role Role, text string) Message {
+	return Message{Role: role, Parts: []Part{{Type: PartText, Text: text}}}
+}
+
+// Usage counts a model's tokens, in the terms of OpenTelemetry GenAI. Input
+// tokens include those that were read from or written to a cache; output tokens
+// include reasoning.
+type Usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_tokens"`
+	CacheWrite int64 `json:"cache_write_tokens"`
+	Reasoning  int64 `json:"reasoning_tokens"`
+}
+
+// Add returns the sum.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+}
+
+// Total is what limits count: input and output.
+func (u Usage) Total() int64 { return u.Input + u.Output }
+
+// Reply is a model's whole answer as it is recorded: a model call's result.
+type Reply struct {
+	// Parts are text, thinking and tool_call in the model's order. Calls have no id of ours yet.
+	Parts  []Part `json:"parts,omitempty"`
+	Finish Finish `json:"finish"`
+	Usage  Usage  `json:"usage"`
+	// Output is the answer as JSON where the agent has a schema and the answer fits it.
+	Output json.RawMessage `json:"output,omitempty"`
+	// OutputFault says how an answer does not fit.
+	OutputFault string `json:"output_fault,omitempty"`
+}
+
+// Finish is why a model stopped; the set is closed.
+type Finish string
+
+// The reasons to stop, in the terms of OpenTelemetry GenAI.
+const (
+	FinishStop     Finish = "stop"           // it was done
+	FinishCalls    Finish = "tool_calls"     // it wants tools to be called
+	FinishLength   Finish = "length"         // it was cut off at its output limit
+	FinishFiltered Finish = "content_filter" // it, or a filter, refused
+)

@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Version is the version of everything on the wire.
+const Version = 1
+
+// Status is where a run stands; the set is closed (wire §1). A crash is not a status.
+type Status string
+
+// The statuses. The last four are ends: nothing leaves them.
+const (
+	Pending    Status = "pending" // started, and no worker has looked at it yet
+	Running    Status = "running"
+	Suspending Status = "suspending"
+	Suspended  Status = "suspended"
+	Completed  Status = "completed"
+	Failed     Status = "failed"
+	Cancelled  Status = "cancelled"
+	Stopped    Status = "stopped"
+)
+
+// Ended tells whether the status is an end.
+func (s Status) Ended() bool {
+	return s == Completed || s == Failed || s == Cancelled || s == Stopped
+}
+
+// Known tells whether the status is one of the eight.
+func (s Status) Known() bool {
+	return s.Ended() || s == Pending || s == Running || s == Suspending || s == Suspended
+}
+
+// Reasons of ends that are not a failure's code.
+const (
+	ReasonDone       = "done"       // completed by a final answer
+	ReasonFinished   = "finished"   // completed by the tool finish
+	ReasonRequested  = "requested"  // cancelled by somebody
+	ReasonTerminated = "terminated" // somebody terminated the workflow: no wrap-up ran
+	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
+)
+
+// Start is the input of the workflow fermata.run (wire §3).
+type Start struct {
+	V      int               `json:"v,omitempty"`
+	Agent  string            `json:"agent"`
+	Input  Input             `json:"input"`
+	By     string            `json:"by,omitempty"`
+	Limits Limits            `json:"limits,omitzero"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Carry  Carry             `json:"carry,omitempty"`
+	ID     string            `json:"id,omitempty"`
+	// Meta is the sender's own: it is never looked at.
+	Meta json.RawMessage `json:"meta,omitempty"`
+}
+
+// Input is what a run is asked to do. One of its fields is enough.
+type Input struct {
+	Text  string          `json:"text,omitempty"`
+	Parts []Part          `json:"parts,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+}
+
+// maxTask bounds the task that a listing shows, in characters (wire §8).
+const maxTask = 120
+
+// Task is the beginning of what is asked, on one line, as listings show it.
+func (in Input) Task() string {
+	text := in.Text
+	for _, p := range in.Parts {
+		if text == "" {
+			text = p.Text
+		}
+	}
+	if text == "" {
+		text = string(in.Data)
+	}
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > maxTask {
+		runes = append(runes[:maxTask-1], '…')
+	}
+	return string(runes)
+}
+
+// Carry says what a new run of a session keeps of the runs before it.
+type Carry string
+
+// The ways to carry over. The zero value means inherit.
+const (
+	CarryInherit Carry = "inherit" // the whole conversation
+	CarryReset   Carry = "reset"   // nothing but the session's numbers
+)
+
+// Outcome is how a run ended: the workflow's result, or the first detail of its
+// failure (wire §6).
+type Outcome struct {
+	V       int    `json:"v"`
+	Type    string `json:"type"` // always "outcome"
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	Agent   string `json:"agent"`
+	Status  Status `json:"status"`
+	Reason  string `json:"reason"`
+	// Text is the last answer of the model.
+	Text string `json:"text,omitempty"`
+	// Output is the answer as JSON, where the agent has a schema for it.
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *Error          `json:"error,omitempty"`
+	Turns  int             `json:"turns"`
+	Usage  Usage           `json:"usage"`
+	Cost   USD             `json:"cost_usd"`
+	// Tools tells what became of the calls, by tool, in the order of first use.
+	Tools   []ToolCount `json:"tools,omitempty"`
+	Started time.Time   `json:"started"`
+	Ended   time.Time   `json:"ended"`
+	// Parked is the time that the run spent suspended.
+	Parked Duration `json:"parked,omitempty"`
+	Seq    int64    `json:"seq"`
+}
+
+// ToolCount counts what became of a tool's calls (catalogue HA-27).
+type ToolCount struct {
+	Tool     string `json:"tool"`
+	Calls    int    `json:"calls"`
+	OK       int    `json:"ok"`
+	Failed   int    `json:"failed"`
+	Rejected int    `json:"rejected"`
+	Unknown  int    `json:"unknown"`
+}
+
+// OK tells whether the task was really finished (catalogue PA-74).
+func (o Outcome) OK() bool { return o.Status == Completed }
+
+// Err is why the run has no answer: nil for one that was completed or stopped.
+func (o Outcome) Err() error {
+	switch {
+	case o.Error != nil:
+		return o.Error
+	case o.Status == Cancelled:
+		return Errorf(Closed, "the run was cancelled (%s)", o.Reason)
+	}
+	return nil
+}
+
+// RunStatus is the answer to the query status (wire §5).
+type RunStatus struct {
+	V       int               `json:"v"`
+	Session string            `json:"session"`
+	Run     string            `json:"run"`
+	Agent   string            `json:"agent"`
+	Status  Status            `json:"status"`
+	Reason  string            `json:"reason"`
+	Since   time.Time         `json:"since"`
+	Turn    int               `json:"turn"`
+	Doing   []Doing           `json:"doing"`
+	Queued  int               `json:"queued"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Usage   Usage             `json:"usage"`
+	Cost    USD               `json:"cost_usd"`
+	Limits  LimitsUsed        `json:"limits"`
+	// Build is the version of the worker that answers.
+	Build string `json:"build"`
+	Seq   int64  `json:"seq"`
+}
+
+// Doing is one thing that a run is at.
+type Doing struct {
+	Kind  DoingKind `json:"kind"`
+	Call  string    `json:"call,omitempty"`
+	What  string    `json:"what"` // the model or the tool
+	Since time.Time `json:"since"`
+}
+
+// DoingKind is what a run can be at.
+type DoingKind string
+
+// The kinds of things that a run does.
+const (
+	DoingModel DoingKind = "model"
+	DoingTool  DoingKind = "tool"
+	DoingStore DoingKind = "store" // its transcript is being stored
+)
+
+// LimitsUsed says how much of each limit is spent; limits that are not set are absent.
+type LimitsUsed struct {
+	Turns   *Used[int]      `json:"turns,omitempty"`
+	Tokens  *Used[int64]    `json:"tokens,omitempty"`
+	CostUSD *Used[USD]      `json:"cost_usd,omitempty"`
+	Clock   *Used[Duration] `json:"wall_clock,omitempty"`
+}
+
+// Used is a limit and what is spent of it.
+type Used[T any] struct {
+	Used T `json:"used"`
+	Max  T `json:"max"`
+}
+
+// Memo is the one field of a run's memo: a listing of many runs is a whole inbox (wire §8).
+type Memo struct {
+	V      int               `json:"v"`
+	Run    string            `json:"run,omitempty"`
+	Task   string            `json:"task,omitempty"` // the first 120 characters
+	Status Status            `json:"status"`
+	Reason string            `json:"reason,omitempty"`
+	Since  time.Time         `json:"since"`
+	Turn   int               `json:"turn"`
+	Cost   USD               `json:"cost_usd"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// MemoKey is the memo's field.
+const MemoKey = "fermata"

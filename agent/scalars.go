@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// USD is money in micro-dollars. On the wire it is a number of dollars with at
+// most six decimals. Its zero value is no money, or no limit.
+type USD int64
+
+// Dollar is one US dollar.
+const Dollar USD = 1_000_000
+
+// maxUSD keeps sums of money far from overflow.
+const maxUSD = float64(1 << 52)
+
+// String writes the amount with as many decimals as it needs, "0.4123".
+func (u USD) String() string {
+	s := strconv.FormatFloat(float64(u)/float64(Dollar), 'f', 6, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// MarshalJSON writes a number of dollars.
+func (u USD) MarshalJSON() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalJSON reads a number of dollars; anything past six decimals is rounded.
+func (u *USD) UnmarshalJSON(b []byte) error {
+	var dollars float64
+	if err := json.Unmarshal(b, &dollars); err != nil {
+		return fmt.Errorf("%s is not an amount in US dollars, such as 2.5", b)
+	}
+	micro := math.Round(dollars * float64(Dollar))
+	if math.Abs(micro) > maxUSD {
+		return fmt.Errorf("%s dollars are out of range", b)
+	}
+	*u = USD(micro)
+	return nil
+}
+
+// Duration is a time.Duration that is written in Go's form, "90s", on the wire.
+type Duration time.Duration
+
+// String writes the duration in Go's form, without parts that are zero: "168h".
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText writes Go's form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads Go's form.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as \"90s\" or \"168h\"", b)
+	}
+	*d = Duration(v)
+	return nil
+}

@@ -1,0 +1,293 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Definition is an agent as its author writes it, in Go or in an agents file.
+// Its zero value has no name and no model and is refused; every other field has
+// a default that needs no thought.
+type Definition struct {
+	Name string `json:"name"`
+	// Description says what the agent is for, to people and to other agents.
+	Description string `json:"description,omitempty"`
+	// Model is the full name of a model that the worker has, "anthropic/claude-sonnet-5".
+	Model        string `json:"model"`
+	Instructions string `json:"instructions,omitempty"`
+	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server.
+	Tools []string `json:"tools,omitempty"`
+	// Profile sets defaults for Limits.Turns, Nudges and Repairs (catalogue HA-39).
+	Profile Profile `json:"profile,omitempty"`
+	Limits  Limits  `json:"limits,omitzero"`
+	// Completion says what ends a run: a final text (natural, the default), or
+	// the tool finish (tool).
+	Completion Completion `json:"completion,omitempty"`
+	// Nudges is how many replies in a row may be text only under completion
+	// "tool" before the run fails with [Stuck]; zero means the profile's.
+	Nudges int `json:"nudges,omitempty"`
+	// Nudge is what such a reply is answered with; empty means a text of ours.
+	Nudge string `json:"nudge,omitempty"`
+	// Require lists tools that must have succeeded before a run may complete;
+	// of the names in one entry one is enough (catalogue HA-59).
+	Require []OneOf `json:"require,omitempty"`
+	// Output is a JSON Schema for the final answer; empty means free text.
+	Output json.RawMessage `json:"output,omitempty"`
+	// Repairs is how often the model may mend an output that does not fit; zero
+	// means the profile's, which is once unless it says otherwise.
+	Repairs int `json:"repairs,omitempty"`
+	// ParallelTools is how many calls of one turn run at once; zero means 8.
+	ParallelTools int `json:"parallel_tools,omitempty"`
+	// ModelTimeout caps one attempt at a model call; zero means 10m. A stream
+	// that stays silent is given up earlier, see [Definition.ModelSilence].
+	ModelTimeout Duration `json:"model_timeout,omitempty"`
+	// ModelSilence caps the wait for the next piece of a model's reply; zero means 60s.
+	ModelSilence Duration `json:"model_silence,omitempty"`
+	// ModelAttempts is how often a model call is tried, waiting 2s, 4s, 8s …
+	// 30s or as long as the provider asks; zero means 4 (catalogue PA-43).
+	ModelAttempts int `json:"model_attempts,omitempty"`
+	// MaxOutputTokens caps one reply; zero means the model's own cap.
+	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
+	// Temperature is given to the model where it is set.
+	Temperature *float64 `json:"temperature,omitempty"`
+}
+
+// Spec is what a run is made of: its definition with every default filled in,
+// its tools and its model as they were when it began. It is recorded once a
+// run, so that a deploy which changes an agent does not change its runs.
+type Spec struct {
+	V int `json:"v"`
+	Definition
+	Toolset []ToolSpec `json:"toolset,omitempty"`
+	// Price is the model's, zero where it is unknown.
+	Price Price `json:"price,omitzero"`
+}
+
+// ToolSpec is a tool as the model sees it and as the runtime treats it.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"input,omitempty"` // a JSON Schema
+	// Timeout caps one attempt; zero means 10m (catalogue PA-67).
+	Timeout Duration `json:"timeout,omitempty"`
+	// Attempts is how often a failing call is made, waiting 1s, 2s, 4s …; zero
+	// means once. More than once is only for tools that are safe to run again.
+	Attempts int `json:"attempts,omitempty"`
+	// Local tools are quick and have no side effects: they run within the
+	// workflow's own task and cost no action.
+	Local bool `json:"local,omitempty"`
+	// ReadOnly tools change nothing.
+	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// Price is what a million tokens cost. Zero prices are unknown or free.
+type Price struct {
+	Input      USD `json:"input,omitempty"`
+	Output     USD `json:"output,omitempty"`
+	CacheRead  USD `json:"cache_read,omitempty"`
+	CacheWrite USD `json:"cache_write,omitempty"`
+}
+
+// Of is the cost of some tokens, rounded up to a micro-dollar.
+func (p Price) Of(u Usage) USD {
+	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
+	sum := int64(p.Input)*plain + int64(p.CacheRead)*u.CacheRead + int64(p.CacheWrite)*u.CacheWrite + int64(p.Output)*u.Output
+	return USD((sum + 999_999) / 1_000_000)
+}
+
+// Completion says what ends a run.
+type Completion string
+
+// The ways to complete (catalogue X-21).
+const (
+	CompleteNatural Completion = "natural" // a reply without tool calls
+	CompleteTool    Completion = "tool"    // a call of the tool [FinishTool]
+)
+
+// FinishTool is the tool that ends a run under completion "tool".
+const FinishTool = "finish"
+
+// Limits bound a run. A zero limit is none, but for Turns. Reaching one fails
+// the run with the limit's code.
+type Limits struct {
+	// Turns is how many model calls a run makes, exactly (catalogue X-18).
+	Turns int `json:"turns,omitempty"`
+	// Tokens counts input and output over all turns.
+	Tokens  int64 `json:"tokens,omitempty"`
+	CostUSD USD   `json:"cost_usd,omitempty"`
+	// WallClock is working time: what a run spends suspended does not count.
+	WallClock Duration `json:"wall_clock,omitempty"`
+}
+
+// Check refuses negative limits with [InvalidInput].
+func (l Limits) Check() error {
+	switch {
+	case l.Turns < 0:
+		return Errorf(InvalidInput, "limits.turns: %d is not a positive number", l.Turns).At("limits.turns")
+	case l.Tokens < 0:
+		return Errorf(InvalidInput, "limits.tokens: %d is not a positive number", l.Tokens).At("limits.tokens")
+	case l.CostUSD < 0:
+		return Errorf(InvalidInput, "limits.cost_usd: %s is not a positive amount", l.CostUSD).At("limits.cost_usd")
+	case l.WallClock < 0:
+		return Errorf(InvalidInput, "limits.wall_clock: %s is not a positive duration", l.WallClock).At("limits.wall_clock")
+	}
+	return nil
+}
+
+// Lower returns the tighter of two limits, field by field: what a start says
+// may only lower what the agent's author said.
+func (l Limits) Lower(o Limits) Limits {
+	return Limits{tighter(l.Turns, o.Turns), tighter(l.Tokens, o.Tokens), tighter(l.CostUSD, o.CostUSD), tighter(l.WallClock, o.WallClock)}
+}
+
+func tighter[T int | int64 | USD | Duration](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// Profile names a set of defaults (catalogue HA-39).
+type Profile string
+
+// The profiles: a loop that uses tools, one that looks things up, one that
+// checks the work of others, and one that answers at once.
+const (
+	ProfileToolUsing  Profile = "tool_using"
+	ProfileResearcher Profile = "researcher"
+	ProfileVerifier   Profile = "verifier"
+	ProfileCompleter  Profile = "completer"
+)
+
+type defaults struct{ turns, nudges, repairs int }
+
+var profiles = map[Profile]defaults{
+	ProfileToolUsing:  {50, 8, 1},
+	ProfileResearcher: {30, 4, 1},
+	ProfileVerifier:   {5, 0, 3},
+	ProfileCompleter:  {1, 0, 3},
+}
+
+// OneOf is a name, or several of which one is enough. On the wire it is a
+// string or a list of strings.
+type OneOf []string
+
+// MarshalJSON writes one name as a string.
+func (o OneOf) MarshalJSON() ([]byte, error) {
+	if len(o) == 1 {
+		return json.Marshal(o[0])
+	}
+	return json.Marshal([]string(o))
+}
+
+// UnmarshalJSON reads a string or a list of strings.
+func (o *OneOf) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*o = OneOf{one}
+		return nil
+	}
+	var many []string
+	if err := json.Unmarshal(b, &many); err != nil {
+		return fmt.Errorf("%s is neither a name nor a list of names", b)
+	}
+	*o = many
+	return nil
+}
+
+// String joins the names with " or ".
+func (o OneOf) String() string { return strings.Join(o, " or ") }
+
+// Check refuses a definition that can't work, with [InvalidInput] and the
+// field. Whether its tools and its model exist only the worker can tell.
+func (d Definition) Check() error {
+	if err := CheckName(d.Name); err != nil {
+		return err
+	}
+	if strings.TrimSpace(d.Model) == "" {
+		return Errorf(InvalidInput, "agent %s: model is missing; name one, such as anthropic/claude-sonnet-5", d.Name).At("model")
+	}
+	if _, ok := profiles[d.Profile]; !ok && d.Profile != "" {
+		return Errorf(InvalidInput, "agent %s: profile must be one of tool_using, researcher, verifier, completer, not %q", d.Name, d.Profile).At("profile")
+	}
+	if !slices.Contains([]Completion{"", CompleteNatural, CompleteTool}, d.Completion) {
+		return Errorf(InvalidInput, "agent %s: completion must be natural or tool, not %q", d.Name, d.Completion).At("completion")
+	}
+	if err := d.Limits.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	return d.checkNumbers()
+}
+
+func (d Definition) checkNumbers() error {
+	for _, f := range []struct {
+		path  string
+		value int64
+	}{
+		{"nudges", int64(d.Nudges)}, {"repairs", int64(d.Repairs)}, {"parallel_tools", int64(d.ParallelTools)},
+		{"model_timeout", int64(d.ModelTimeout)}, {"model_silence", int64(d.ModelSilence)},
+		{"model_attempts", int64(d.ModelAttempts)}, {"max_output_tokens", int64(d.MaxOutputTokens)},
+	} {
+		if f.value < 0 {
+			return Errorf(InvalidInput, "agent %s: %s must be positive", d.Name, f.path).At(f.path)
+		}
+	}
+	if len(d.Output) > 0 && !json.Valid(d.Output) {
+		return Errorf(InvalidInput, "agent %s: output is not a JSON Schema", d.Name).At("output")
+	}
+	return nil
+}
+
+// WithDefaults returns the definition with every default filled in; what its
+// author set stays.
+func (d Definition) WithDefaults() Definition {
+	if d.Profile == "" {
+		d.Profile = ProfileToolUsing
+	}
+	p := profiles[d.Profile]
+	d.Limits.Turns = or(d.Limits.Turns, p.turns)
+	d.Nudges = or(d.Nudges, p.nudges)
+	d.Repairs = or(d.Repairs, p.repairs)
+	d.ParallelTools = or(d.ParallelTools, 8)
+	d.ModelAttempts = or(d.ModelAttempts, 4)
+	d.ModelTimeout = or(d.ModelTimeout, Duration(10*time.Minute))
+	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
+	if d.Completion == "" {
+		d.Completion = CompleteNatural
+	}
+	return d
+}
+
+func or[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}
+
+// Tool finds a tool of the spec by the name that the model calls it by.
+func (s *Spec) Tool(name string) (ToolSpec, bool) {
+	for _, t := range s.Toolset {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return ToolSpec{}, false
+}
+
+// Rules returns the spec without what only the model reads: instructions,
+// descriptions and schemas. It is what a run's state carries.
+func (s Spec) Rules() Spec {
+	s.Instructions, s.Description = "", ""
+	tools := make([]ToolSpec, len(s.Toolset))
+	for i, t := range s.Toolset {
+		t.Description, t.Input = "", nil
+		tools[i] = t
+	}
+	s.Toolset = tools
+	return s
+}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Options says how runs are reached; nil means every default.
+type Options struct {
+	// TaskQueue is where new runs wait for workers; empty means "fermata".
+	TaskQueue string
+	// Store is where the workers keep transcripts. It is needed to read a whole
+	// transcript, and for nothing else.
+	Store store.Store
+}
+
+// Client speaks to runs. It may be used from many goroutines at once.
+type Client struct {
+	temporal  client.Client
+	taskQueue string
+	log       *store.Log
+}
+
+// New returns a client over a Temporal client, which stays the caller's to close.
+func New(c client.Client, o *Options) *Client {
+	n := &Client{temporal: c, taskQueue: signals.TaskQueue}
+	if o != nil && o.TaskQueue != "" {
+		n.taskQueue = o.TaskQueue
+	}
+	if o != nil && o.Store != nil {
+		n.log = store.NewLog(o.Store)
+	}
+	return n
+}
+
+// StartOptions says more of a start; nil means every default.
+type StartOptions struct {
+	// Session is the conversation to begin or to go on with; empty means a new
+	// one with an id of ours.
+	Session string
+	// By is who asks: a claim, recorded as one.
+	By string
+	// Limits may lower the agent's own.
+	Limits agent.Limits
+	// Labels are shown in listings; at most 16.
+	Labels map[string]string
+	// Carry says what the run keeps of the session's runs before it; empty means all.
+	Carry agent.Carry
+	// Data is JSON for agents that want it, beside or in the place of a text.
+	Data []byte
+}
+
+// Start begins a run of an agent. Its errors are [agent.InvalidInput] before
+// anything is sent, [agent.Busy] where the session has a live run, and those of
+// reaching the server. An agent that no worker has fails the run, not the start.
+func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
+	if o == nil {
+		o = &StartOptions{}
+	}
+	session := o.Session
+	if session == "" {
+		session = uuid.Must(uuid.NewV7()).String()
+	}
+	start := agent.Start{
+		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data},
+		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry,
+	}
+	if err := errors.Join(agent.CheckSession(session), signals.CheckStart(start)); err != nil {
+		return nil, fmt.Errorf("start refused: %w", err)
+	}
+	now := time.Now()
+	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: session, TaskQueue: c.taskQueue,
+		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(signals.Attributes(name, agent.Pending, now)...),
+		Memo:                                     map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: o.Labels}},
+	}, signals.WorkflowType, start)
+	if err != nil {
+		return nil, startFailed(session, err)
+	}
+	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
+}
+
+func startFailed(session string, err error) error {
+	var live *serviceerror.WorkflowExecutionAlreadyStarted
+	var invalid *serviceerror.InvalidArgument
+	switch {
+	case errors.As(err, &live):
+		e := agent.Errorf(agent.Busy, "session %s has a live run (%s); wait for its end, or name another session", session, live.RunId)
+		e.Session, e.Run = session, live.RunId
+		return e
+	case errors.As(err, &invalid):
+		return agent.Errorf(agent.NotSetUp, "starting a run: %w; does the namespace have fermata's search attributes? see fermata setup", err)
+	}
+	return fmt.Errorf("starting a run: %w", durable.ArriveRPC(err))
+}
+
+// Get returns the session's last run, live or ended, or [agent.NotFound].
+func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
+	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
+	if err != nil {
+		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))
+	}
+	info := d.GetWorkflowExecutionInfo()
+	if info.GetType().GetName() != signals.WorkflowType {
+		return nil, agent.Errorf(agent.NotFound, "workflow %s is a %s, not a run of fermata", session, info.GetType().GetName())
+	}
+	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
+}

@@ -1,0 +1,158 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// Run is one run of a session.
+type Run struct {
+	client  *Client
+	Session string
+	// ID is the run's id: it stays the same over crashes and continue-as-new.
+	ID string
+}
+
+// Status asks the run where it stands. It needs a worker: [agent.NoWorker] and
+// [agent.Timeout] tell that none answers.
+func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
+	s, err := signals.Status.Ask(ctx, r.client.temporal, r.Session, "", signals.None{})
+	if err != nil {
+		return s, fmt.Errorf("asking session %s for its status: %w", r.Session, err)
+	}
+	return s, nil
+}
+
+// pollFor is how long one look at a run may wait for it to end. No wait rests on
+// one look: about one notice in a hundred is lost in the server.
+const pollFor = time.Second
+
+// Wait waits for the run's next rest: it is at an end. (A run does not suspend
+// yet.) The run does not depend on anybody who waits.
+func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) { return r.Result(ctx) }
+
+// Result waits for the run's end and returns its Outcome. The error tells only
+// that the outcome can't be known: how a run failed is in the Outcome, see
+// [agent.Outcome.Err].
+func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
+	for execution := r.ID; ; {
+		d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, execution)
+		if err != nil {
+			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, durable.ArriveRPC(err))
+		}
+		info := d.GetWorkflowExecutionInfo()
+		wait := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+		event, err := r.closing(ctx, execution, wait)
+		if err != nil {
+			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
+		}
+		if event == nil {
+			continue
+		}
+		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
+			execution = next
+			continue
+		}
+		if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			continue // it closed after the look at it: look again
+		}
+		return r.outcome(ctx, info)
+	}
+}
+
+// closing returns the event that closed an execution, or nil if it has not come
+// within a look's time.
+func (r *Run) closing(ctx context.Context, execution string, wait bool) (*historypb.HistoryEvent, error) {
+	look, cancel := context.WithTimeout(ctx, pollFor)
+	defer cancel()
+	if !wait {
+		look = ctx
+	}
+	events := r.client.temporal.GetWorkflowHistory(look, r.Session, execution, wait, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			err = durable.ArriveRPC(err)
+			if errors.Is(err, agent.Timeout) && ctx.Err() == nil {
+				return nil, nil
+			}
+			return nil, err
+		}
+		if closes[e.GetEventType()] {
+			return e, nil
+		}
+	}
+	return nil, nil
+}
+
+var closes = map[enums.EventType]bool{
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        true,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:           true,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        true,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:         true,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:       true,
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: true,
+}
+
+// outcome reads the Outcome of a closed run; for one that had no chance to write
+// it, what is known of it is put together (wire §6).
+func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
+	o := &agent.Outcome{}
+	err := r.client.temporal.GetWorkflow(ctx, r.Session, info.GetExecution().GetRunId()).Get(ctx, o)
+	var app *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	switch {
+	case errors.As(err, &app) && app.HasDetails():
+		err = app.Details(o)
+	case errors.As(err, &cancelled) && cancelled.HasDetails():
+		err = cancelled.Details(o)
+	}
+	if err == nil && o.Type == "outcome" {
+		return o, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.ArriveRPC(ctx.Err()))
+	}
+	return r.cut(info, err), nil
+}
+
+// cut is the Outcome of a run that was ended from outside.
+func (r *Run) cut(info *workflowpb.WorkflowExecutionInfo, cause error) *agent.Outcome {
+	o := &agent.Outcome{
+		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Status: agent.Cancelled, Reason: agent.ReasonRequested,
+		Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
+	}
+	memo := MemoOf(info)
+	o.Turns, o.Cost = memo.Turn, memo.Cost
+	switch info.GetStatus() {
+	case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		o.Reason = agent.ReasonTerminated
+	case enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		o.Status, o.Reason = agent.Failed, agent.ReasonTimedOut
+		o.Error = agent.Errorf(agent.LimitTime, "the workflow's execution timeout ended the run")
+	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		o.Status, o.Reason = agent.Failed, string(agent.Internal)
+		o.Error = agent.Errorf(agent.Internal, "the run closed without an outcome: %v", cause)
+	}
+	return o
+}
+
+// MemoOf reads what a listing knows of a run; zero where it has no memo of ours.
+func MemoOf(info *workflowpb.WorkflowExecutionInfo) (m agent.Memo) {
+	if p, ok := info.GetMemo().GetFields()[agent.MemoKey]; ok {
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &m) // somebody else's memo is none of ours
+	}
+	return m
+}

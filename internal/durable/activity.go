@@ -1,0 +1,46 @@
+package durable
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Activity declares a step that touches the world. Its name is recorded in
+// histories: it is never renamed.
+type Activity[In, Out any] struct{ Name string }
+
+// Start schedules the activity.
+func (a Activity[In, Out]) Start(ctx workflow.Context, o workflow.ActivityOptions, in In) Future[Out] {
+	return Future[Out]{workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), a.Name, in)}
+}
+
+// StartLocal runs the activity within the workflow's task, in this process.
+// Only a marker with its result is recorded.
+func (a Activity[In, Out]) StartLocal(ctx workflow.Context, o workflow.LocalActivityOptions, in In) Future[Out] {
+	return Future[Out]{workflow.ExecuteLocalActivity(workflow.WithLocalActivityOptions(ctx, o), a.Name, in)}
+}
+
+// Registry is where deeds are registered: a Temporal worker, or a test environment.
+type Registry interface {
+	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
+}
+
+// Handle registers the deed behind the declaration.
+func (a Activity[In, Out]) Handle(r Registry, deed func(context.Context, In) (Out, error)) {
+	r.RegisterActivityWithOptions(func(ctx context.Context, in In) (Out, error) {
+		out, err := deed(ctx, in)
+		return out, depart(err)
+	}, activity.RegisterOptions{Name: a.Name})
+}
+
+// Future is what an activity will return.
+type Future[Out any] struct{ Raw workflow.Future }
+
+// Get waits for the result.
+func (f Future[Out]) Get(ctx workflow.Context) (out Out, err *agent.Error) {
+	return out, Arrive(f.Raw.Get(ctx, &out))
+}

@@ -1,0 +1,209 @@
+package durable
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Decode reads one JSON object into a struct and refuses, with the path of the
+// field, what the wire refuses (§1): an unknown field, a wrong type, null, a
+// blank string, a size over most bytes (zero: 64 kB) and a depth over 32. No
+// data at all is an empty object. The error's code is [agent.InvalidInput] or
+// [agent.TooLarge]; the value is not to be used then.
+func Decode(data []byte, into any, most int) error {
+	if most == 0 {
+		most = 64 << 10
+	}
+	if len(data) > most {
+		return agent.Errorf(agent.TooLarge, "the payload has %d bytes; at most %d are taken", len(data), most)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{}")
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		return agent.Errorf(agent.InvalidInput, "the payload is not JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return agent.Errorf(agent.InvalidInput, "the payload has something behind its JSON object")
+	}
+	if err := check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
+		return err
+	}
+	return unmarshal(data, into)
+}
+
+// unmarshal makes what encoding/json refuses one of our errors.
+func unmarshal(data []byte, into any) error {
+	err := json.Unmarshal(data, into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return refuse(wrong.Field, "wants %s, not %s", kindOf(wrong.Type), wrong.Value)
+	}
+	return agent.Errorf(agent.InvalidInput, "the payload can't be read: %w", err)
+}
+
+func refuse(path, format string, args ...any) error {
+	where := path
+	if where == "" {
+		where = "the payload"
+	}
+	return agent.Errorf(agent.InvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).At(path)
+}
+
+// check walks a JSON tree beside the type that it is for.
+func check(v any, t reflect.Type, path string, depth int) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if depth > agent.MaxJSONDepth {
+		return refuse(path, "is nested more than %d levels deep", agent.MaxJSONDepth)
+	}
+	switch v := v.(type) {
+	case nil:
+		return refuse(path, "is null; leave it out instead")
+	case string:
+		if strings.TrimSpace(v) == "" {
+			return refuse(path, "is blank; leave it out instead")
+		}
+	case []any:
+		return checkList(v, t, path, depth)
+	case map[string]any:
+		return checkObject(v, t, path, depth)
+	}
+	return checkScalar(v, t, path)
+}
+
+// opaque types read their own JSON: below them only depth is looked at.
+func opaque(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Kind() == reflect.Interface
+}
+
+func checkScalar(v any, t reflect.Type, path string) error {
+	if !opaque(t) {
+		return nil // encoding/json knows these
+	}
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, reflect.New(t).Interface())
+	}
+	if err != nil {
+		return refuse(path, "is wrong: %v", err)
+	}
+	return nil
+}
+
+func checkList(list []any, t reflect.Type, path string, depth int) error {
+	for i, v := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		var err error
+		switch {
+		case opaque(t):
+			err = checkDepth(v, at, depth+1)
+		case t.Kind() == reflect.Slice:
+			err = check(v, t.Elem(), at, depth+1)
+		default:
+			return refuse(path, "wants %s, not a list", kindOf(t))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkObject(object map[string]any, t reflect.Type, path string, depth int) error {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		var err error
+		switch {
+		case opaque(t):
+			err = checkDepth(object[key], at, depth+1)
+		case t.Kind() == reflect.Map:
+			err = check(object[key], t.Elem(), at, depth+1)
+		case t.Kind() == reflect.Struct:
+			field, ok := fieldOf(t, key)
+			if !ok {
+				return refuse(at, "is not known here")
+			}
+			err = check(object[key], field, at, depth+1)
+		default:
+			return refuse(path, "wants %s, not an object", kindOf(t))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDepth bounds what only somebody else will read.
+func checkDepth(v any, path string, depth int) error {
+	if depth > agent.MaxJSONDepth {
+		return refuse(path, "is nested more than %d levels deep", agent.MaxJSONDepth)
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			if err := checkDepth(e, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := checkDepth(v[key], path+"."+key, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fieldOf finds the type of a struct's field by its JSON name.
+func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+	for f := range t.Fields() {
+		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && tag == "":
+			if found, ok := fieldOf(f.Type, name); ok {
+				return found, true
+			}
+		case tag == name && tag != "-":
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+func kindOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a number"
+}

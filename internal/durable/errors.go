@@ -1,0 +1,91 @@
+package durable
+
+import (
+	"errors"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Failure is the form in which an error crosses Temporal: an application error
+// whose type is the code. details is its first detail; nil means the error itself.
+func Failure(e *agent.Error, details any) error {
+	if details == nil {
+		details = e
+	}
+	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
+		NonRetryable: !e.Retryable, NextRetryDelay: e.RetryAfter, Details: []any{details},
+	})
+}
+
+// Within says what was being done when an error came up; nil for none.
+func Within(doing string, err error) *agent.Error {
+	if err == nil {
+		return nil
+	}
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		e = agent.Errorf(agent.CodeOf(err), "%w", err)
+	}
+	whole := *e
+	whole.Message = doing + ": " + err.Error()
+	return &whole
+}
+
+// depart translates what a deed returns. An error without a code is a fault of
+// ours, which a retry does not mend.
+func depart(err error) error {
+	var e *agent.Error
+	switch {
+	case err == nil:
+		return nil
+	case temporal.IsCanceledError(err):
+		return err
+	case errors.As(err, &e):
+		whole := *e
+		whole.Message = err.Error() // with what was being done around it
+		return Failure(&whole, nil)
+	}
+	return Failure(agent.Errorf(agent.CodeOf(err), "%w", err), nil)
+}
+
+// ErrLost is the cause of an error of [Arrive] that says that a worker was lost
+// with what it was doing: nobody knows how that ended.
+var ErrLost = errors.New("the worker was lost")
+
+// ErrCancelled is the cause of an error of [Arrive] that says that somebody
+// cancelled what was being done.
+var ErrCancelled = errors.New("cancelled")
+
+// Arrive translates an error that came over a boundary back; nil for none.
+func Arrive(err error) *agent.Error {
+	var app *temporal.ApplicationError
+	var timeout *temporal.TimeoutError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &timeout):
+		return arriveTimeout(timeout)
+	case temporal.IsCanceledError(err):
+		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
+	case errors.As(err, &app) && agent.Code(app.Type()).Known():
+		var e agent.Error
+		if app.Details(&e) != nil || e.Code == "" {
+			e = agent.Error{Code: agent.Code(app.Type()), Message: app.Message(), Retryable: !app.NonRetryable()}
+		}
+		return &e
+	}
+	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+func arriveTimeout(t *temporal.TimeoutError) *agent.Error {
+	switch t.TimeoutType() {
+	case enums.TIMEOUT_TYPE_HEARTBEAT:
+		return agent.Errorf(agent.Timeout, "%w: it gave no sign of life", ErrLost)
+	case enums.TIMEOUT_TYPE_START_TO_CLOSE:
+		return agent.Errorf(agent.Timeout, "it took longer than it may")
+	}
+	return agent.Errorf(agent.Timeout, "it was not begun in time")
+}

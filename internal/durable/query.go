@@ -1,0 +1,85 @@
+package durable
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Query declares a question to a run. Its argument is one JSON object, which
+// may be absent.
+type Query[In, Out any] struct{ Name string }
+
+// Handle answers the query in a workflow.
+func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error)) error {
+	return workflow.SetQueryHandler(ctx, q.Name, func(raw converter.RawValue) (out Out, err error) {
+		var in In
+		if err := Decode(Bytes(raw), &in, 0); err != nil {
+			return out, depart(err)
+		}
+		out, err = answer(in)
+		return out, depart(err)
+	})
+}
+
+// Ask asks a run; an empty run is the session's current one.
+func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run string, in In) (out Out, err error) {
+	value, err := c.QueryWorkflow(ctx, session, run, q.Name, in)
+	if err != nil {
+		return out, ArriveRPC(err)
+	}
+	if err := value.Get(&out); err != nil {
+		return out, agent.Errorf(agent.Incompatible, "the answer to the query %s can't be read: %w", q.Name, err)
+	}
+	return out, nil
+}
+
+// Bytes is a payload's data; empty where there is no payload, and for null.
+func Bytes(raw converter.RawValue) []byte {
+	p := raw.Payload()
+	if p == nil || string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingNil {
+		return nil
+	}
+	return p.GetData()
+}
+
+// ArriveRPC translates an error of a call to the Temporal server.
+func ArriveRPC(err error) error {
+	var missing *serviceerror.NotFound
+	var namespace *serviceerror.NamespaceNotFound
+	var noWorker *serviceerror.FailedPrecondition
+	var unavailable *serviceerror.Unavailable
+	var failed *serviceerror.QueryFailed
+	var app *temporal.ApplicationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &namespace):
+		return agent.Errorf(agent.NotSetUp, "the server has no namespace %q", namespace.Namespace)
+	case errors.As(err, &missing):
+		return agent.Errorf(agent.NotFound, "%w", err)
+	case errors.As(err, &app):
+		return Arrive(err)
+	case errors.As(err, &failed):
+		return agent.Errorf(agent.InvalidInput, "%w", err)
+	case errors.As(err, &noWorker):
+		return agent.Errorf(agent.NoWorker, "%w", err)
+	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
+		return agent.Errorf(agent.Timeout, "%w", err)
+	case errors.As(err, &unavailable):
+		return agent.Errorf(agent.Unreachable, "%w", err)
+	}
+	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+func isDeadline(err error) bool {
+	var deadline *serviceerror.DeadlineExceeded
+	return errors.As(err, &deadline)
+}

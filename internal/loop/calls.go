@@ -1,0 +1,239 @@
+package loop
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Equal calls in a row: the model is told at the first number and the run ends
+// at the second (catalogue X-26).
+const (
+	repeatWarn  = 3
+	repeatLimit = 6
+)
+
+// dispatch takes the calls of a reply. Each is recorded before it is made, and
+// so counts as a repeat whatever becomes of it (catalogue PA-87).
+func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
+	s.Phase, s.Calls = Working, nil
+	var looping *Call
+	for _, c := range calls {
+		s.record(agent.Event{Type: agent.CallRequested, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		s.Calls = append(s.Calls, Call{ToolCall: c, State: Waiting})
+		if last := &s.Calls[len(s.Calls)-1]; s.repeated(last) {
+			looping = last
+		}
+	}
+	if looping != nil {
+		s.fail(agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", looping.Tool, repeatLimit))
+		return
+	}
+	for i := range s.Calls {
+		if result, ok := s.reject(s.Calls[i].ToolCall, r); ok {
+			s.settle(i, result)
+		}
+	}
+	s.startCalls()
+}
+
+// repeated counts a call that equals the one before it.
+func (s *step) repeated(c *Call) bool {
+	digest := callDigest(c.ToolCall)
+	if s.Repeat.Digest != digest {
+		s.Repeat = Repeat{Digest: digest}
+	}
+	s.Repeat.Count++
+	if s.Repeat.Count == repeatWarn {
+		c.Note = fmt.Sprintf("You have made this same call %d times in a row. Its result will not change: do something else.", repeatWarn)
+	}
+	return s.Repeat.Count >= repeatLimit
+}
+
+// reject answers a call that is not to be made.
+func (s *step) reject(c agent.ToolCall, r agent.Reply) (agent.ToolResult, bool) {
+	result := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected}
+	_, known := s.Spec.Tool(c.Tool)
+	switch {
+	case !known:
+		result.Text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
+	case c.Malformed != "":
+		result.Text = "The arguments are not a JSON object. Call the tool again with arguments that are."
+	case c.Tool == agent.FinishTool && s.finishes():
+		return s.finishCall(c, r), true
+	default:
+		return result, false
+	}
+	return result, true
+}
+
+// finishes tells whether the tool finish is ours.
+func (s *step) finishes() bool { return s.Spec.Completion == agent.CompleteTool }
+
+func (s *step) finishCall(c agent.ToolCall, r agent.Reply) agent.ToolResult {
+	if r.OutputFault != "" {
+		return agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: "The arguments do not fit: " + r.OutputFault}
+	}
+	return agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "The work is done."}
+}
+
+func (s *step) toolNames() string {
+	var names []string
+	for _, t := range s.Spec.Toolset {
+		names = append(names, t.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// startCalls starts as many waiting calls as may run at once, and ends the turn
+// when there is none left.
+func (s *step) startCalls() {
+	active := 0
+	for _, c := range s.Calls {
+		if c.State == Active {
+			active++
+		}
+	}
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		if c.State != Waiting || active >= s.Spec.ParallelTools {
+			continue
+		}
+		active++
+		c.State, c.Since = Active, s.At
+		tool, _ := s.Spec.Tool(c.Tool)
+		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool})
+	}
+	if active == 0 {
+		s.endCalls()
+	}
+}
+
+// returned takes a result. A late one, for a run that went on without it, is refused.
+func (s *step) returned(r agent.ToolResult) error {
+	i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == r.Call && c.State == Active })
+	if s.Phase != Working || i < 0 {
+		return s.refuse("the result of call %s is not waited for", r.Call)
+	}
+	s.settle(i, r)
+	s.startCalls()
+	return nil
+}
+
+// settle gives a call its one result.
+func (s *step) settle(i int, r agent.ToolResult) {
+	c := &s.Calls[i]
+	if c.Note != "" {
+		r.Text += "\n\n" + c.Note
+	}
+	c.State, c.Result = Done, &r
+	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
+	if r.Status == agent.CallUnknown {
+		event.Type = agent.CallLost
+	}
+	s.record(event)
+	s.count(c.Tool, r.Status)
+}
+
+func (s *step) count(tool string, status agent.CallStatus) {
+	s.Tools = slices.Clone(s.Tools) // checkpoints keep the older counts
+	i := slices.IndexFunc(s.Tools, func(t agent.ToolCount) bool { return t.Tool == tool })
+	if i < 0 {
+		i = len(s.Tools)
+		s.Tools = append(s.Tools, agent.ToolCount{Tool: tool})
+	}
+	t := &s.Tools[i]
+	t.Calls++
+	switch status {
+	case agent.CallOK:
+		t.OK++
+	case agent.CallFailed:
+		t.Failed++
+	case agent.CallUnknown:
+		t.Unknown++
+	default:
+		t.Rejected++
+	}
+}
+
+// endCalls ends a turn whose calls all have their results.
+func (s *step) endCalls() {
+	s.sayResults()
+	s.endTurn()
+	finish := slices.IndexFunc(s.Calls, func(c Call) bool {
+		return s.finishes() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
+	})
+	if finish < 0 {
+		s.Calls = nil
+		s.nextTurn()
+		return
+	}
+	arguments := s.Calls[finish].Arguments
+	s.Calls = nil
+	s.finish(arguments)
+}
+
+// sayResults makes the results one message, in the order of the calls
+// (catalogue HA-45).
+func (s *step) sayResults() {
+	m := agent.Message{Role: agent.RoleTool}
+	for _, c := range s.Calls {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: c.Result})
+	}
+	s.say(m)
+}
+
+// abandonTurn gives every call that is still open a result, since the run ends
+// in mid-turn: no call of the model is ever left without one.
+func (s *step) abandonTurn() {
+	if s.Phase != Working || len(s.Calls) == 0 {
+		return
+	}
+	for i, c := range s.Calls {
+		r := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallSkipped, Text: "Not executed: the run ended before."}
+		switch c.State {
+		case Done:
+			continue
+		case Active:
+			r.Status, r.Text = agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect."
+		}
+		s.settle(i, r)
+	}
+	s.sayResults()
+	s.Calls = nil
+	s.endTurn()
+}
+
+// callDigest is equal for calls that ask for the same thing, however their JSON is written.
+func callDigest(c agent.ToolCall) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\x00", c.Tool)
+	h.Write(canonical(c.Arguments))
+	h.Write([]byte(c.Malformed))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// canonical rewrites JSON with sorted keys and without white space.
+func canonical(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
+}

@@ -1,0 +1,101 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// complete ends a run that has its answer, if it used the tools that it had to.
+func (s *step) complete(reason, text string, r agent.Reply) {
+	if missing := s.missingTools(); len(missing) > 0 {
+		s.fail(agent.Errorf(agent.ToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
+		return
+	}
+	s.end(agent.Completed, reason, func(o *agent.Outcome) { o.Text, o.Output = text, r.Output })
+}
+
+// finish ends a run by the tool finish, whose arguments are the output.
+func (s *step) finish(arguments json.RawMessage) {
+	var said struct{ Summary string }
+	text := s.Text
+	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
+		text = said.Summary
+	}
+	r := agent.Reply{}
+	if len(s.Spec.Output) > 0 {
+		r.Output = arguments
+	}
+	s.complete(agent.ReasonFinished, text, r)
+}
+
+// missingTools lists what the Spec requires and no call has done (catalogue HA-59).
+func (s *step) missingTools() (missing []string) {
+	for _, names := range s.Spec.Require {
+		done := slices.ContainsFunc(s.Tools, func(t agent.ToolCount) bool { return t.OK > 0 && slices.Contains(names, t.Tool) })
+		if !done {
+			missing = append(missing, names.String())
+		}
+	}
+	return missing
+}
+
+// fail ends the run with an error; its reason is the error's code.
+func (s *step) fail(err *agent.Error) {
+	e := *err
+	e.Session, e.Run, e.Status, e.Err = s.Session, s.Run, agent.Failed, nil
+	s.end(agent.Failed, string(e.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Text, &e })
+}
+
+func (s *step) timeUp() error {
+	if s.over() {
+		return s.refuse("the run is ending")
+	}
+	s.fail(s.outOfTime())
+	return nil
+}
+
+func (s *step) cancel() error {
+	if s.over() {
+		return s.refuse("the run is ending")
+	}
+	s.end(agent.Cancelled, agent.ReasonRequested, func(o *agent.Outcome) { o.Text = s.Text })
+	return nil
+}
+
+// over tells whether the run's outcome is decided.
+func (s *step) over() bool { return s.Phase == Ending || s.Phase == Ended }
+
+// end decides the outcome. The run reaches its end when the log is stored; one
+// that never began has no part in the log and ends at once.
+func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
+	s.abandonTurn()
+	s.do(Abandon{})
+	if !s.Deadline.IsZero() {
+		s.do(Disarm{})
+	}
+	s.Outcome = &agent.Outcome{
+		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
+		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Seq: s.Log.Seq,
+	}
+	fill(s.Outcome)
+	if s.Phase == Opening || s.Phase == Listing {
+		s.ended()
+		return
+	}
+	s.record(agent.Event{Type: endEvents[status], Outcome: s.Outcome})
+	s.Phase = Ending
+	s.sealRest(true)
+}
+
+// ended is the end.
+func (s *step) ended() {
+	s.Phase, s.Since = Ended, s.At
+	s.do(Publish{}, Complete{})
+}
+
+var endEvents = map[agent.Status]agent.EventType{
+	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled,
+}

@@ -1,0 +1,99 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func (s *step) begin(in Begin) {
+	s.V, s.Session, s.Run = agent.Version, in.Session, in.Run
+	s.Start, s.Labels, s.Task = &in.Start, in.Start.Labels, in.Start.Input.Task()
+	s.Started, s.Since = s.At, s.At
+	s.Phase = Opening
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	s.do(Open{Agent: in.Start.Agent, Carry: in.Start.Carry})
+}
+
+// opened takes the Spec, which no deploy changes any more for this run.
+func (s *step) opened(in Opened) {
+	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	s.Spec = in.Spec
+	s.Limits = in.Spec.Limits.Lower(s.Start.Limits)
+	s.do(Publish{})
+	if s.Limits.WallClock > 0 {
+		s.Deadline = s.Started.Add(time.Duration(s.Limits.WallClock))
+		s.do(Arm{At: s.Deadline})
+	}
+	if len(in.Sources) > 0 {
+		s.Phase = Listing
+		s.do(List{Sources: in.Sources})
+		return
+	}
+	s.first()
+}
+
+func (s *step) listed(in Listed) {
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	spec := *s.Spec
+	spec.Toolset = slices.Concat(spec.Toolset, in.Tools)
+	s.Spec = &spec
+	s.first()
+}
+
+// first writes the beginning of the run's part of the log and begins the first turn.
+func (s *step) first() {
+	if s.Spec.Completion == agent.CompleteTool {
+		spec := *s.Spec
+		spec.Toolset = append(slices.Clip(spec.Toolset), finishTool(spec.Output))
+		s.Spec = &spec
+	}
+	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
+		Run: s.Run, By: s.Start.By, Carry: s.Start.Carry, Spec: s.Spec,
+	}})
+	s.say(inputMessage(s.Start))
+	rules := s.Spec.Rules()
+	s.Spec, s.Start = &rules, nil
+	s.nextTurn()
+}
+
+// continued goes on in a new execution: timers did not come along.
+func (s *step) continued() {
+	if !s.Deadline.IsZero() {
+		s.do(Arm{At: s.Deadline})
+	}
+	s.nextTurn()
+}
+
+// finishTool is what a model ends its run with under completion "tool". Its
+// arguments are the output where the agent has a schema for it.
+func finishTool(output json.RawMessage) agent.ToolSpec {
+	if len(output) == 0 {
+		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
+	}
+	return agent.ToolSpec{Name: agent.FinishTool, Description: "Call this once, when the task is done. It ends your work.", Input: output}
+}
+
+func inputMessage(start *agent.Start) agent.Message {
+	m := agent.Message{ID: start.ID, Role: agent.RoleUser, By: start.By}
+	if start.Input.Text != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: start.Input.Text})
+	}
+	m.Parts = append(m.Parts, start.Input.Parts...)
+	if len(start.Input.Data) > 0 {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: string(start.Input.Data)})
+	}
+	return m
+}

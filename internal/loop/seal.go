@@ -1,0 +1,83 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// sealBehind seals a long tail while the run goes on.
+func (s *step) sealBehind() {
+	if s.Log.Sealing == 0 && s.Log.Bytes >= sealAt && !s.over() {
+		s.seal(false)
+	}
+}
+
+// sealRest seals the whole tail, which the run waits for. A seal that is under
+// way is waited for first: chunks are a chain.
+func (s *step) sealRest(final bool) {
+	if s.Log.Sealing == 0 {
+		s.seal(final)
+	}
+}
+
+func (s *step) seal(final bool) {
+	s.Log.Sealing = s.Log.Seq
+	s.do(Seal{To: s.Log.Seq, Final: final})
+}
+
+// sealed drops from the tail what is stored.
+func (s *step) sealed(in Sealed) error {
+	if in.Seq != s.Log.Sealing {
+		return s.refuse("no seal up to event %d is under way", in.Seq)
+	}
+	s.Log.Head, s.Log.Sealing = in.Head, 0
+	rest := slices.IndexFunc(s.Log.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
+	if rest < 0 {
+		rest = len(s.Log.Tail)
+	}
+	s.dropTail(rest)
+	switch s.Phase {
+	case Storing:
+		s.nextTurn()
+	case Carrying:
+		s.afterSeal(false, func() { s.do(CarryOver{}) })
+	case Ending:
+		s.afterSeal(true, s.ended)
+	}
+	return nil
+}
+
+func (s *step) dropTail(n int) {
+	// A copy, so that what is sealed can be forgotten.
+	s.Log.Tail, s.Log.Bytes = slices.Clone(s.Log.Tail[n:]), 0
+	for _, e := range s.Log.Tail {
+		s.Log.Bytes += e.Size()
+	}
+}
+
+// afterSeal goes on when all is stored, and seals what is left else.
+func (s *step) afterSeal(final bool, goOn func()) {
+	if len(s.Log.Tail) > 0 {
+		s.seal(final)
+		return
+	}
+	goOn()
+}
+
+// sealFailed ends a run whose log can't be stored: it does not claim to be what
+// nobody could go on with.
+func (s *step) sealFailed(err *agent.Error) error {
+	s.Log.Sealing = 0
+	if s.Phase != Ending {
+		s.fail(err)
+		return nil
+	}
+	e := *err
+	e.Session, e.Run, e.Status, e.Err = s.Session, s.Run, agent.Failed, nil
+	o := *s.Outcome
+	o.Status, o.Reason, o.Error = agent.Failed, string(e.Code), &e
+	s.Outcome = &o
+	s.ended()
+	return nil
+}

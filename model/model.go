@@ -1,0 +1,192 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Model is a language model, or all models of a provider. Its methods may be
+// called from many goroutines at once.
+type Model interface {
+	// Info tells what is known of a model by the provider's name for it; fields
+	// that are not known are zero.
+	Info(name string) Info
+	// Generate asks the model once and returns its whole reply. Pieces of it are
+	// handed to emit as they come; emit is never nil and does not block for long.
+	// A failure is a [Fault]; a cancelled context ends the call at once.
+	Generate(ctx context.Context, req *Request, emit func(Delta)) (*Reply, error)
+}
+
+// Info is what is known of a model.
+type Info struct {
+	Price agent.Price
+	// Window is how many tokens a request and its reply may have together.
+	Window int
+	// MaxOutput is the most tokens of one reply.
+	MaxOutput int
+}
+
+// Request is one question to a model.
+type Request struct {
+	// Model is the provider's own name for it, "claude-sonnet-5".
+	Model string
+	// Instructions are the system prompt; empty where there is none.
+	Instructions string
+	Messages     []agent.Message
+	Tools        []agent.ToolSpec
+	// Output is a JSON Schema for the answer; empty means free text. An adapter
+	// whose provider can't hold a model to a schema leaves it to the runtime,
+	// which checks every answer.
+	Output          json.RawMessage
+	MaxOutputTokens int      // zero: the model's own cap
+	Temperature     *float64 // nil: the model's own
+}
+
+// Reply is a model's whole answer.
+type Reply struct {
+	// Parts are text, thinking and tool_call, in the model's order. Ids of calls
+	// are the provider's, in ProviderID; the runtime gives its own.
+	Parts  []agent.Part
+	Finish Finish
+	Usage  agent.Usage
+}
+
+// Finish is why a model stopped; see [agent.Finish].
+type Finish = agent.Finish
+
+// The reasons to stop.
+const (
+	FinishStop     = agent.FinishStop
+	FinishCalls    = agent.FinishCalls
+	FinishLength   = agent.FinishLength
+	FinishFiltered = agent.FinishFiltered
+)
+
+// Delta is a piece of a reply as it comes. Both fields empty is a sign of life.
+type Delta struct {
+	Text     string
+	Thinking string
+}
+
+// Fault makes the error that Generate returns when a provider fails: kind
+// decides whether the runtime tries again, after is how long the provider asked
+// to wait (zero where it did not), status is the HTTP status (zero where no
+// answer came). Secrets are cut out of the message.
+func Fault(kind agent.FaultKind, status int, after time.Duration, message string, secrets ...string) *agent.Error {
+	code := agent.ProviderError
+	if kind == agent.FaultAuth {
+		code = agent.ProviderAuth
+	}
+	for _, s := range secrets {
+		if s != "" {
+			message = strings.ReplaceAll(message, s, "[secret]")
+		}
+	}
+	return &agent.Error{
+		Code: code, Message: shorten(message), Retryable: kind.Retryable(), RetryAfter: after,
+		Provider: &agent.ProviderFault{Kind: kind, HTTP: status},
+	}
+}
+
+// maxMessage bounds what a provider's message adds to a history.
+const maxMessage = 2000
+
+func shorten(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + fmt.Sprintf(" … (%d bytes)", len(s))
+}
+
+// KindOf sorts an HTTP status (design fact: 408, 409, 429 and 5xx may pass, the
+// other 4xx will not). Adapters look at the body first where it tells more.
+func KindOf(status int) agent.FaultKind {
+	switch {
+	case status == 401 || status == 403:
+		return agent.FaultAuth
+	case status == 402:
+		return agent.FaultQuota
+	case status == 413:
+		return agent.FaultContext
+	case status == 429:
+		return agent.FaultRateLimit
+	case status == 503 || status == 529:
+		return agent.FaultOverload
+	case status == 408 || status == 409 || status >= 500:
+		return agent.FaultTransient
+	case status >= 400:
+		return agent.FaultBadRequest
+	}
+	return agent.FaultTransient
+}
+
+// CallIDs gives every tool call of a conversation an id that is unique in it and
+// that every provider accepts ("call_1", "call_2" …), since providers repeat and
+// omit theirs and runs of one session count their turns from one. The function
+// returned names a call of the i-th message, or the call that a result in it is for.
+func CallIDs(messages []agent.Message) func(i int, call string) string {
+	type key struct {
+		turn int // the message that asked
+		call string
+	}
+	ids := map[key]string{}
+	asked := make([]int, len(messages))
+	last, n := 0, 0
+	for i, m := range messages {
+		if calls := m.ToolCalls(); len(calls) > 0 {
+			last = i
+			for _, c := range calls {
+				n++
+				ids[key{i, c.ID}] = fmt.Sprintf("call_%d", n)
+			}
+		}
+		asked[i] = last
+	}
+	return func(i int, call string) string { return ids[key{asked[i], call}] }
+}
+
+// Call makes the part for a tool call from what a provider sent: arguments that
+// are not a JSON object are kept as they came, for the model to be told.
+func Call(providerID, tool, arguments string) agent.Part {
+	c := &agent.ToolCall{ProviderID: providerID, Tool: tool}
+	var object map[string]json.RawMessage
+	switch text := strings.TrimSpace(arguments); {
+	case text == "":
+		c.Arguments = json.RawMessage("{}")
+	case json.Unmarshal([]byte(text), &object) == nil && object != nil:
+		c.Arguments = json.RawMessage(text)
+	default:
+		c.Malformed = arguments
+	}
+	return agent.Part{Type: agent.PartCall, Call: c}
+}
+
+// Named is a model under one name of its provider's, and with what the caller
+// knows better of it: fields of info that are not zero.
+func Named(m Model, name string, info Info) Model { return named{m, name, info} }
+
+type named struct {
+	Model
+	name string
+	info Info
+}
+
+func (n named) Info(string) Info {
+	known := n.Model.Info(n.name)
+	if n.info.Price != (agent.Price{}) {
+		known.Price = n.info.Price
+	}
+	known.Window, known.MaxOutput = max(known.Window, n.info.Window), max(known.MaxOutput, n.info.MaxOutput)
+	return known
+}
+
+func (n named) Generate(ctx context.Context, req *Request, emit func(Delta)) (*Reply, error) {
+	whole := *req
+	whole.Model = n.name
+	return n.Model.Generate(ctx, &whole, emit)
+}

@@ -1,0 +1,10 @@
+// Package store keeps what a session leaves behind: its log, as a chain of
+// sealed chunks, and its head, which says where the chain ends.
+//
+// A chunk is named by the SHA-256 of its plain form and names the chunk before
+// it, so that one digest stands for a whole conversation, a damaged or missing
+// part is always noticed, and two sessions with a common past share it. [Log]
+// writes and reads chains; a [Store] is where the bytes lie. [Dir] is the one
+// on files, which the embedded server and a single machine use; others are
+// modules of their own.
+package store

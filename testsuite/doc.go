@@ -1,0 +1,3 @@
+// Package testsuite is for the tests of those who use fermata: a model that
+// answers from a script, at no cost and the same every time.
+package testsuite

@@ -1,0 +1,312 @@
+package testsuite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// Script is a model that answers from a script. Which reply is next is read off
+// the conversation and not off the process: another worker goes on where the
+// last one stopped. A Script may be used from many goroutines at once.
+type Script struct {
+	file file
+
+	mu       sync.Mutex
+	failed   map[string]int // failures that were given, by conversation and place
+	requests []model.Request
+}
+
+// file is a script as it is written.
+type file struct {
+	Price   price   `yaml:"price"`
+	Window  int     `yaml:"window"`
+	Rules   []Reply `yaml:"rules"`
+	Replies []Reply `yaml:"replies"`
+}
+
+type price struct {
+	Input  float64 `yaml:"input"` // USD for a million tokens
+	Output float64 `yaml:"output"`
+}
+
+// Reply is one answer of a [Script].
+type Reply struct {
+	// Match is a regular expression for the last message; only rules have one.
+	Match string `yaml:"match"`
+	// Text is what the model says; TextBytes adds that many bytes of random text.
+	Text      string `yaml:"text"`
+	TextBytes int    `yaml:"text_bytes"`
+	Thinking  string `yaml:"thinking"`
+	Calls     []Call `yaml:"calls"`
+	// Finish is why it stopped; empty means stop, or tool_calls where it calls.
+	Finish string `yaml:"finish"`
+	Usage  Usage  `yaml:"usage"`
+	// Fail are the failures that come before the answer, one an attempt.
+	Fail []Failure `yaml:"fail"`
+	// Delay is waited before the answer begins; Stream between its words.
+	Delay  time.Duration `yaml:"delay"`
+	Stream time.Duration `yaml:"stream"`
+	// Repeat gives the reply that many times in a row; zero means once.
+	Repeat int `yaml:"repeat"`
+
+	match *regexp.Regexp
+}
+
+// Call is a tool call of a [Reply].
+type Call struct {
+	Tool      string         `yaml:"tool"`
+	Arguments map[string]any `yaml:"arguments"`
+	// Raw is written in the place of Arguments, whether it is JSON or not.
+	Raw string `yaml:"raw"`
+	ID  string `yaml:"id"` // the provider's
+}
+
+// Usage is what a [Reply] costs; a zero Usage is counted from the texts.
+type Usage struct {
+	Input     int64 `yaml:"input"`
+	Output    int64 `yaml:"output"`
+	CacheRead int64 `yaml:"cache_read"`
+}
+
+// Failure is an error of the provider.
+type Failure struct {
+	Kind       agent.FaultKind `yaml:"kind"`
+	Message    string          `yaml:"message"`
+	HTTP       int             `yaml:"http"`
+	RetryAfter time.Duration   `yaml:"retry_after"`
+}
+
+// NewScript makes a model of replies, one a turn.
+func NewScript(replies ...Reply) *Script {
+	s, err := newScript(file{Replies: replies})
+	if err != nil {
+		panic(err) // a Match of the caller's own that is no regular expression
+	}
+	return s
+}
+
+// LoadScript reads a script from a YAML file. Unknown keys are refused, with
+// their line.
+func LoadScript(path string) (*Script, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "reading the script: %w", err)
+	}
+	var f file
+	d := yaml.NewDecoder(strings.NewReader(string(data)))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+	}
+	s, err := newScript(f)
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func newScript(f file) (*Script, error) {
+	var replies []Reply
+	for _, r := range f.Replies {
+		for range max(1, r.Repeat) {
+			replies = append(replies, r)
+		}
+	}
+	f.Replies = replies
+	for i := range f.Rules {
+		m, err := regexp.Compile(f.Rules[i].Match)
+		if err != nil {
+			return nil, fmt.Errorf("rules[%d].match: %w", i, err)
+		}
+		f.Rules[i].match = m
+	}
+	return &Script{file: f, failed: map[string]int{}}, nil
+}
+
+// Info implements [model.Model].
+func (s *Script) Info(string) model.Info {
+	usd := func(v float64) agent.USD { return agent.USD(v * float64(agent.Dollar)) }
+	return model.Info{Price: agent.Price{Input: usd(s.file.Price.Input), Output: usd(s.file.Price.Output)}, Window: s.file.Window}
+}
+
+// maxRequests bounds what [Script.Requests] remembers.
+const maxRequests = 100
+
+// Requests lists what the model was asked, the last hundred times.
+func (s *Script) Requests() []model.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]model.Request(nil), s.requests...)
+}
+
+// Generate implements [model.Model].
+func (s *Script) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	place, turn := placeOf(req.Messages)
+	r, failure, err := s.take(req, place, turn)
+	if err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, r.Delay); err != nil {
+		return nil, err
+	}
+	if failure != nil {
+		return nil, model.Fault(failure.Kind, failure.HTTP, failure.RetryAfter, failure.Message)
+	}
+	return r.play(ctx, req, turn, emit)
+}
+
+// take chooses the reply, and the failure that comes before it.
+func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failure, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, *req)
+	if len(s.requests) > maxRequests {
+		s.requests = s.requests[len(s.requests)-maxRequests:]
+	}
+	r, ok := s.choose(req, turn)
+	if !ok {
+		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and no rule for turn %d", len(s.file.Replies), turn+1))
+	}
+	if n := s.failed[place]; n < len(r.Fail) {
+		s.failed[place]++
+		return r, &r.Fail[n], nil
+	}
+	return r, nil, nil
+}
+
+func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
+	last := lastText(req.Messages)
+	for _, r := range s.file.Rules {
+		if r.match.MatchString(last) {
+			return r, true
+		}
+	}
+	if turn < len(s.file.Replies) {
+		return s.file.Replies[turn], true
+	}
+	return Reply{}, false
+}
+
+// play answers piece by piece.
+func (r Reply) play(ctx context.Context, req *model.Request, turn int, emit func(model.Delta)) (*model.Reply, error) {
+	out := &model.Reply{Finish: model.Finish(r.Finish)}
+	if r.Thinking != "" {
+		emit(model.Delta{Thinking: r.Thinking})
+		out.Parts = append(out.Parts, agent.Part{Type: agent.PartThinking, Text: r.Thinking})
+	}
+	text := r.Text + randomText(r.TextBytes, uint64(turn))
+	for _, word := range strings.SplitAfter(text, " ") {
+		if word == "" {
+			continue
+		}
+		if err := sleep(ctx, r.Stream); err != nil {
+			return nil, err
+		}
+		emit(model.Delta{Text: word})
+	}
+	if text != "" {
+		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: text})
+	}
+	for _, c := range r.Calls {
+		out.Parts = append(out.Parts, c.part())
+	}
+	if out.Finish == "" && len(r.Calls) > 0 {
+		out.Finish = model.FinishCalls
+	} else if out.Finish == "" {
+		out.Finish = model.FinishStop
+	}
+	out.Usage = r.usage(req, text)
+	return out, ctx.Err()
+}
+
+func (c Call) part() agent.Part {
+	raw := c.Raw
+	if raw == "" {
+		b, err := json.Marshal(c.Arguments)
+		if err == nil && c.Arguments != nil {
+			raw = string(b)
+		}
+	}
+	return model.Call(c.ID, c.Tool, raw)
+}
+
+func (r Reply) usage(req *model.Request, text string) agent.Usage {
+	if r.Usage != (Usage{}) {
+		return agent.Usage{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead}
+	}
+	in := len(req.Instructions)
+	for _, m := range req.Messages {
+		in += m.Size()
+	}
+	const bytesPerToken = 4
+	return agent.Usage{Input: int64(in / bytesPerToken), Output: int64(len(text)/bytesPerToken + len(r.Calls)*10)}
+}
+
+// placeOf finds the place in a conversation: which one it is, and how many
+// replies the model has given in it, those that were of no use included.
+func placeOf(messages []agent.Message) (place string, turn int) {
+	first := ""
+	for _, m := range messages {
+		if first == "" {
+			first = m.TextOf()
+		}
+		if m.Role == agent.RoleAssistant || m.Note == agent.NoteRetry {
+			turn++
+		}
+	}
+	return fmt.Sprintf("%s#%d", first, turn), turn
+}
+
+func lastText(messages []agent.Message) string {
+	if len(messages) == 0 {
+		return ""
+	}
+	m := messages[len(messages)-1]
+	text := m.TextOf()
+	for _, p := range m.Parts {
+		if p.Result != nil {
+			text += p.Result.Text
+		}
+	}
+	return text
+}
+
+// randomText is text that does not compress, the same for a seed.
+func randomText(n int, seed uint64) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/"
+	if n == 0 {
+		return ""
+	}
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,4 @@
+// Package worker puts a process together: it is the only place that registers
+// anything with Temporal. A worker is given agents, tools, models and a store,
+// checks that they fit together, and runs whatever waits on its task queue.
+package worker

@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// Options is what a worker runs and with what. Agents, Models and Store are
+// required; every other field has a default.
+type Options struct {
+	// TaskQueue is where the worker looks for work; empty means "fermata".
+	TaskQueue string
+	Agents    []agent.Definition
+	Tools     []tool.Tool
+	// Sources are sets of tools that are known only at run time, such as MCP
+	// servers; an agent names one as "mcp:NAME".
+	Sources []tool.Source
+	// Models are found by the full name that an agent gives, or by the part
+	// before its first slash: "anthropic" serves "anthropic/claude-sonnet-5".
+	Models map[string]model.Model
+	// Store is where transcripts are kept. All workers of a task queue must use
+	// the same one.
+	Store store.Store
+	// Logger hears what the worker has to say; nil means zap's global logger.
+	Logger *zap.Logger
+	// StopTimeout is how long [Worker.Stop] waits for model and tool calls in
+	// progress; zero means 30s. What takes longer is tried again elsewhere, or
+	// marked as unknown.
+	StopTimeout time.Duration
+	// Live hears pieces of replies and tools' progress as they come, in this
+	// process; nil means nobody. It must not block.
+	Live func(activities.Live)
+	// Build is the version that runs show; empty means that of the main module.
+	Build string
+}
+
+func (o *Options) taskQueue() string {
+	if o.TaskQueue == "" {
+		return signals.TaskQueue
+	}
+	return o.TaskQueue
+}
+
+func (o *Options) stopTimeout() time.Duration {
+	if o.StopTimeout == 0 {
+		return 30 * time.Second
+	}
+	return o.StopTimeout
+}
+
+func (o *Options) logger() *zap.Logger {
+	if o.Logger == nil {
+		return zap.L()
+	}
+	return o.Logger
+}

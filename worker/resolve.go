@@ -1,0 +1,125 @@
+package worker
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// resolve fits agents, tools and models together. All that does not fit is told
+// at once.
+func (o *Options) resolve() (*activities.Deeds, error) {
+	d := &activities.Deeds{
+		Agents: map[string]activities.Agent{}, Models: map[string]activities.Model{},
+		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
+		Tails: activities.NewTails(), Live: o.Live,
+	}
+	var faults []error
+	if o.Store == nil {
+		faults = append(faults, agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"))
+	} else {
+		d.Log = store.NewLog(o.Store)
+	}
+	if len(o.Agents) == 0 {
+		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").At("agents"))
+	}
+	faults = append(faults, o.addTools(d)...)
+	for _, def := range o.Agents {
+		faults = append(faults, o.addAgent(d, def)...)
+	}
+	return d, errors.Join(faults...)
+}
+
+func (o *Options) addTools(d *activities.Deeds) (faults []error) {
+	for _, t := range o.Tools {
+		name := t.Spec().Name
+		switch _, twice := d.Tools[name]; {
+		case t.Err() != nil:
+			faults = append(faults, t.Err())
+		case twice:
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q is there twice", name).At("tools"))
+		case name == agent.FinishTool:
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q: the name is the runtime's own", name).At("tools"))
+		}
+		d.Tools[name] = t
+	}
+	for _, s := range o.Sources {
+		if _, twice := d.Sources[s.Name()]; twice {
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool source %q is there twice", s.Name()).At("mcp"))
+		}
+		d.Sources[s.Name()] = s
+	}
+	return faults
+}
+
+func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
+	def = def.WithDefaults()
+	if err := def.Check(); err != nil {
+		return []error{err}
+	}
+	if _, twice := d.Agents[def.Name]; twice {
+		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
+	}
+	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def}}
+	m, err := o.model(def)
+	if err != nil {
+		faults = append(faults, err)
+	} else {
+		d.Models[def.Model] = m
+		a.Spec.Price = m.Info(m.Name).Price
+	}
+	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
+		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).At("limits.cost_usd"))
+	}
+	for _, name := range def.Tools {
+		if err := addTool(&a, d, name); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	d.Agents[def.Name] = a
+	return faults
+}
+
+// sourcePrefix marks the name of a source, all of whose tools an agent is given.
+const sourcePrefix = "mcp:"
+
+func addTool(a *activities.Agent, d *activities.Deeds, name string) error {
+	if source, ok := strings.CutPrefix(name, sourcePrefix); ok {
+		if _, ok := d.Sources[source]; !ok {
+			return agent.Errorf(agent.UnknownTool, "agent %s: there is no MCP server %q; the worker has %s", a.Spec.Name, source, names(d.Sources)).At("tools")
+		}
+		a.Sources = append(a.Sources, source)
+		return nil
+	}
+	t, ok := d.Tools[name]
+	if !ok {
+		return agent.Errorf(agent.UnknownTool, "agent %s: tool %q is not known; the worker has %s", a.Spec.Name, name, names(d.Tools)).At("tools")
+	}
+	a.Spec.Toolset = append(a.Spec.Toolset, t.Spec())
+	return nil
+}
+
+// model finds the model of an agent by its full name, or by its provider's.
+func (o *Options) model(def agent.Definition) (activities.Model, error) {
+	if m, ok := o.Models[def.Model]; ok {
+		return activities.Model{Model: m, Name: def.Model}, nil
+	}
+	provider, name, _ := strings.Cut(def.Model, "/")
+	if m, ok := o.Models[provider]; ok && name != "" {
+		return activities.Model{Model: m, Name: name}, nil
+	}
+	return activities.Model{}, agent.Errorf(agent.UnknownModel, "agent %s: model %q is not known; the worker has %s", def.Name, def.Model, names(o.Models)).At("model")
+}
+
+func names[T any](m map[string]T) string {
+	if len(m) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}

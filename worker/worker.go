@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/workflows"
+)
+
+// Worker runs whatever waits on a task queue.
+type Worker struct {
+	temporal client.Client
+	store    store.Store
+	inner    worker.Worker
+	logger   *zap.Logger
+}
+
+// New makes a worker over a Temporal client, which stays the caller's to close.
+// Every fault of the options is told at once, joined in one error, before
+// anything is started.
+func New(c client.Client, o *Options) (*Worker, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	deeds, err := o.resolve()
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	deeds.Client, deeds.Logger = c, slog.New(zapslog.NewHandler(o.logger().Core()))
+	w := &Worker{temporal: c, store: o.Store, logger: o.logger()}
+	w.inner = worker.New(c, o.taskQueue(), worker.Options{
+		WorkerStopTimeout: o.stopTimeout(),
+		// Where the server can't push a cancellation, it comes with a heartbeat:
+		// the throttle is how long that takes.
+		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
+	})
+	deeds.Register(w.inner)
+	(&workflows.Shell{Tails: deeds.Tails, Build: o.build()}).Register(w.inner)
+	return w, nil
+}
+
+const heartbeatThrottle = time.Second
+
+// build is the version of the program that the worker is part of.
+func (o *Options) build() string {
+	if o.Build != "" {
+		return o.Build
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return ""
+}
+
+// Run works until the context ends, and then stops as [Worker.Stop] does.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	w.Stop()
+	return nil
+}
+
+// Start begins to work. It refuses, with [agent.NotSetUp], to work for a
+// namespace that lacks a search attribute, or with transcripts on this
+// machine's disk for a server elsewhere; [agent.Unreachable] tells that the
+// server does not answer.
+func (w *Worker) Start(ctx context.Context) error {
+	if err := w.checkStore(ctx); err != nil {
+		return fmt.Errorf("worker refused to start: %w", err)
+	}
+	if err := w.checkAttributes(ctx); err != nil {
+		return fmt.Errorf("worker refused to start: %w", err)
+	}
+	if err := w.inner.Start(); err != nil {
+		return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
+	}
+	return nil
+}
+
+// Stop takes no more work, waits for the calls in progress as long as the
+// options say, and returns. It may be called more than once.
+func (w *Worker) Stop() { w.inner.Stop() }
+
+// checkStore refuses transcripts that another worker could not read.
+func (w *Worker) checkStore(ctx context.Context) error {
+	var server peer.Peer
+	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
+	if err != nil {
+		return durable.ArriveRPC(err)
+	}
+	dir, ok := w.store.(*store.Dir)
+	if !ok || dir.Shared() || server.Addr == nil || loopback(server.Addr.String()) {
+		return nil
+	}
+	return agent.Errorf(agent.NotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return true // a pipe or a socket file
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// checkAttributes refuses a namespace that lacks a search attribute: the first
+// run would hang there for ever.
+func (w *Worker) checkAttributes(ctx context.Context) error {
+	missing, err := MissingAttributes(ctx, w.temporal)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return agent.Errorf(agent.NotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// MissingAttributes lists the search attributes that the client's namespace
+// lacks, or has with another type. It asks as any reader would, since not every
+// server shows its attributes to workers.
+func MissingAttributes(ctx context.Context, c client.Client) (missing []string, err error) {
+	for _, a := range agent.Attributes() {
+		_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: a.Name + comparisons[a.Type]})
+		var unknown *serviceerror.InvalidArgument
+		switch {
+		case errors.As(err, &unknown):
+			missing = append(missing, a.Name)
+		case err != nil:
+			return nil, fmt.Errorf("looking for search attributes: %w", durable.ArriveRPC(err))
+		}
+	}
+	return missing, nil
+}
+
+// comparisons are queries that only an attribute of the type stands.
+var comparisons = map[agent.AttributeType]string{
+	agent.Keyword: " = 'none'", agent.KeywordList: " = 'none'", agent.Datetime: " < '1970-01-02T00:00:00Z'",
+}

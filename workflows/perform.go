@@ -1,0 +1,152 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// perform does what the machine asks for.
+func (r *run) perform(ctx workflow.Context, e loop.Effect) {
+	switch e := e.(type) {
+	case loop.Open:
+		r.open(ctx, e)
+	case loop.List:
+		r.list(ctx, e)
+	case loop.CallModel:
+		r.callModel(ctx, e)
+	case loop.CallTool:
+		r.callTool(ctx, e)
+	case loop.Seal:
+		r.seal(ctx, e)
+	case loop.Abandon:
+		r.abandon()
+	case loop.Arm:
+		r.arm(ctx, e.At)
+	case loop.Disarm:
+		r.disarm()
+	case loop.Publish:
+		r.publish(ctx)
+	case loop.CarryOver:
+		r.over, r.next = true, workflow.NewContinueAsNewError(ctx, signals.WorkflowType, nil, &r.state)
+	case loop.Complete:
+		r.over = true
+		r.shell.Tails.Drop(r.state.Run)
+	}
+}
+
+// lasting outlives a cancellation of the workflow: the transcript is stored and
+// the end is told all the same.
+func lasting(ctx workflow.Context) workflow.Context {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	return ctx
+}
+
+// await makes the machine's input of a future when it is ready.
+func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
+	r.selector.AddFuture(f.Raw, func(workflow.Future) {
+		if r.over {
+			return
+		}
+		if in := input(f.Get(ctx)); in != nil {
+			r.step(ctx, in)
+		}
+	})
+}
+
+func (r *run) open(ctx workflow.Context, e loop.Open) {
+	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: 10 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
+	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent})
+	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
+		return loop.Opened{Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Sources: o.Sources, Err: err}
+	})
+}
+
+func (r *run) list(ctx workflow.Context, e loop.List) {
+	f := activities.List.Start(r.work, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat,
+		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3},
+	}, activities.ListInput{Sources: e.Sources})
+	await(ctx, r, f, func(o activities.ListResult, err *agent.Error) loop.Input {
+		return loop.Listed{Tools: o.Tools, Err: err}
+	})
+}
+
+// forever is for steps that only time can mend: a worker or a store that is gone
+// comes back. What does not come back is an error that is not retryable.
+var forever = temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second}
+
+// grace is what a step is given beyond the time that it gives itself, so that it
+// can say itself that its time was up.
+const grace = 15 * time.Second
+
+func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
+	r.share()
+	spec := r.state.Spec
+	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Duration(spec.ModelTimeout) + grace, HeartbeatTimeout: activities.Heartbeat,
+		RetryPolicy: &forever, Summary: spec.Model,
+	}, activities.AskInput{
+		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Seq: e.Seq, AfterToolResult: e.AfterToolResult,
+	})
+	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
+		if err != nil {
+			return loop.ModelFailed{Err: err}
+		}
+		return loop.Replied{Reply: reply}
+	})
+}
+
+func (r *run) seal(ctx workflow.Context, e loop.Seal) {
+	r.share()
+	in := activities.SealInput{Session: r.state.Session, Run: r.state.Run, To: e.To}
+	if e.Final {
+		in.End = &activities.SealedEnd{Agent: r.state.Spec.Name, Status: r.state.Outcome.Status, Version: r.state.Log.Version}
+	}
+	f := activities.Seal.Start(lasting(ctx), workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
+	}, in)
+	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
+		if err != nil {
+			return loop.SealFailed{Err: err}
+		}
+		return loop.Sealed{Head: o.Head, Seq: e.To}
+	})
+}
+
+// share puts the log's open part where steps in this process find it.
+func (r *run) share() {
+	r.shell.Tails.Put(r.state.Run, r.state.Log.Head, r.state.Log.Tail)
+}
+
+func (r *run) arm(ctx workflow.Context, at time.Time) {
+	timer, cancel := workflow.WithCancel(ctx)
+	r.disarm = cancel
+	f := workflow.NewTimer(timer, at.Sub(workflow.Now(ctx)))
+	r.selector.AddFuture(f, func(f workflow.Future) {
+		if f.Get(ctx, nil) == nil && !r.over {
+			r.step(ctx, loop.TimeUp{})
+		}
+	})
+}
+
+// publish shows the status where listings look. It can fail only by a fault of
+// ours in the names, which every test would meet.
+func (r *run) publish(ctx workflow.Context) {
+	v := r.state.View(workflow.Now(ctx))
+	if err := workflow.UpsertTypedSearchAttributes(ctx, signals.Attributes(v.Agent, v.Status, v.Since)...); err != nil {
+		panic(err)
+	}
+	if err := workflow.UpsertMemo(ctx, map[string]any{agent.MemoKey: r.state.Memo()}); err != nil {
+		panic(err)
+	}
+}

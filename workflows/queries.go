@@ -1,0 +1,39 @@
+package workflows
+
+import (
+	"encoding/json"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// answerQueries answers what may be asked of a run, from its first task on and
+// also after its end.
+func (r *run) answerQueries(ctx workflow.Context) error {
+	return firstError(
+		signals.Status.Handle(ctx, func(signals.None) (agent.RunStatus, error) {
+			v := r.state.View(workflow.Now(ctx))
+			v.Build = r.shell.Build
+			return v, nil
+		}),
+		signals.Transcript.Handle(ctx, func(p signals.Page) (signals.Messages, error) {
+			l := r.state.Log
+			return signals.MessagesOf(l.Head, l.Seq, l.Tail, p)
+		}),
+		signals.State.Handle(ctx, func(signals.None) (json.RawMessage, error) { return json.Marshal(r.state) }),
+		signals.Tail.Handle(ctx, func(a signals.After) (signals.Open, error) {
+			return signals.OpenOf(r.state.Log.Head, r.state.Log.Tail, a), nil
+		}),
+	)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

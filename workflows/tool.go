@@ -1,0 +1,77 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+)
+
+// Times of tool calls.
+const (
+	toolTime  = 10 * time.Minute // where a tool names none (catalogue PA-67)
+	localTime = time.Second      // past it a local tool is started anew as an ordinary one
+)
+
+// callTool makes a tool call, within the workflow's task where the tool allows it.
+func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
+	in := activities.ToolInput{
+		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
+		Call: e.Call.ID, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
+		Timeout: agent.Duration(toolTime),
+	}
+	if e.Tool.Timeout > 0 {
+		in.Timeout = e.Tool.Timeout
+	}
+	if e.Tool.Local {
+		r.callLocal(ctx, in)
+		return
+	}
+	r.callRegular(ctx, in)
+}
+
+func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
+	if len(in.Arguments) > activities.MaxInline {
+		in.Arguments, in.Seq = nil, r.state.Log.Seq
+		r.share()
+	}
+	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, Summary: in.Tool,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, MaximumAttempts: int32(in.Attempts)},
+	}, in)
+	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
+		return loop.Returned{Result: resultOf(in, result, err)}
+	})
+}
+
+func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
+	f := activities.CallTool.StartLocal(r.work, workflow.LocalActivityOptions{
+		StartToCloseTimeout: localTime, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, in)
+	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
+		if err != nil && err.Code == agent.Timeout {
+			r.callRegular(ctx, in)
+			return nil
+		}
+		return loop.Returned{Result: resultOf(in, result, err)}
+	})
+}
+
+// resultOf makes a row for the model of a step that did not come to a result.
+func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error) agent.ToolResult {
+	if err == nil {
+		return result
+	}
+	result = agent.ToolResult{Call: in.Call, Tool: in.Tool, Status: agent.CallFailed, Text: err.Message}
+	if errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout {
+		result.Status = agent.CallUnknown
+		result.Text = "Unknown outcome: " + err.Message + ". The call may or may not have had its effect; look before you make it again."
+	}
+	return result
+}

@@ -1,0 +1,192 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/fermata-agents/fermata"
+
+// rooms lists every folder with Go code and which rooms it may import. A new
+// room needs a row here and a reason in docs/decisions.
+var rooms = map[string][]string{
+	"agent":              {},
+	"internal/loop":      {"agent"},
+	"internal/durable":   {"agent"},
+	"model":              {"agent"},
+	"tool":               {"agent"},
+	"store":              {"agent"},
+	"signals":            {"agent", "internal/durable"},
+	"activities":         {"agent", "model", "tool", "store", "signals", "internal/durable"},
+	"workflows":          {"agent", "internal/loop", "internal/durable", "signals", "activities"},
+	"client":             {"agent", "store", "signals", "internal/durable"},
+	"worker":             {"agent", "model", "tool", "store", "signals", "internal/durable", "activities", "workflows"},
+	"testsuite":          {"agent", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "activities", "workflows", "client", "worker"},
+	"tool/workspace":     {"agent", "tool"},
+	"tool/mcp":           {"agent", "tool"},
+	"provider/anthropic": {"agent", "model"},
+	"provider/openai":    {"agent", "model"},
+	"devserver":          {"agent"},
+	"cmd/fermata":        anything,
+	"examples":           anything,
+	"e2e":                anything,
+	"internal/archtest":  {},
+}
+
+var anything = []string{"*"}
+
+// testOnly lists what a room's tests may import beyond the room's own row:
+// tests look down from above.
+var testOnly = map[string][]string{
+	"workflows": {"testsuite", "tool", "store", "model"},
+	"client":    {"worker", "testsuite", "tool", "model"},
+	"worker":    {"client", "testsuite"},
+}
+
+// Sizes that make a reader stop (counted in lines).
+const (
+	maxFile     = 400
+	maxFunction = 60
+)
+
+// source is one parsed file.
+type source struct {
+	path string // from the top of the tree
+	room string // its folder
+	test bool
+	file *ast.File
+	fset *token.FileSet
+}
+
+func tree(t *testing.T) []source {
+	t.Helper()
+	top, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	var out []source
+	err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != top || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(top, path)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		out = append(out, source{filepath.ToSlash(rel), filepath.ToSlash(filepath.Dir(rel)), strings.HasSuffix(path, "_test.go"), file, fset})
+		return nil
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// row finds the row of a folder: its own, or that of the module above it.
+func row(room string) (string, []string, bool) {
+	for r := room; r != "."; r = filepath.ToSlash(filepath.Dir(r)) {
+		if may, ok := rooms[r]; ok && (r == room || slices.Equal(may, anything)) {
+			return r, may, true
+		}
+	}
+	return "", nil, false
+}
+
+func TestEveryFolderIsARoom(t *testing.T) {
+	for _, s := range tree(t) {
+		if _, _, ok := row(s.room); !ok {
+			t.Errorf("%s: %q is no room: give it a row in internal/archtest and a reason in docs/decisions", s.path, s.room)
+		}
+	}
+}
+
+func TestRoomsImportOnlyWhatTheirRowAllows(t *testing.T) {
+	for _, s := range tree(t) {
+		home, may, ok := row(s.room)
+		if !ok || slices.Equal(may, anything) {
+			continue
+		}
+		if s.test {
+			may = slices.Concat(may, testOnly[home], []string{home})
+		}
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			other, ours := strings.CutPrefix(path, module+"/")
+			if ours && !slices.Contains(may, other) {
+				t.Errorf("%s imports %s; its row allows %s", s.fset.Position(spec.Pos()), other, strings.Join(may, ", "))
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasItsComment(t *testing.T) {
+	has := map[string]bool{}
+	for _, s := range tree(t) {
+		if !s.test {
+			has[s.room] = has[s.room] || strings.HasSuffix(s.path, "/doc.go") && s.file.Doc != nil
+		}
+	}
+	for room, ok := range has {
+		if !ok {
+			t.Errorf("%s has no doc.go with a package comment", room)
+		}
+	}
+}
+
+func TestNothingGrowsTooLarge(t *testing.T) {
+	for _, s := range tree(t) {
+		if s.test {
+			continue
+		}
+		if n := s.fset.Position(s.file.End()).Line; n > maxFile {
+			t.Errorf("%s has %d lines; a file has at most %d", s.path, n, maxFile)
+		}
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line + 1; n > maxFunction {
+				t.Errorf("%s: %s has %d lines; a function has at most %d", s.fset.Position(f.Pos()), f.Name.Name, n, maxFunction)
+			}
+		}
+	}
+}
+
+func TestTheRootHasNoCode(t *testing.T) {
+	for _, s := range tree(t) {
+		if s.room == "." {
+			t.Errorf("%s: no Go file stands at the top", s.path)
+		}
+	}
+}
+
+// Leaf modules find the others by path until the first release, and the root
+// needs none of them: whoever imports it gets nothing heavy.
+func TestTheRootModuleIsLight(t *testing.T) {
+	data, err := os.ReadFile("../../go.mod")
+	require.NoError(t, err)
+	for _, heavy := range []string{"replace ", module + "/", "go.temporal.io/server", "anthropic-sdk-go", "openai-go", "modelcontextprotocol", "modernc.org"} {
+		if strings.Contains(strings.TrimPrefix(string(data), "module "+module), heavy) {
+			t.Errorf("the root's go.mod mentions %q", heavy)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package loop
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+var update = flag.Bool("update", false, "rewrite the traces in testdata")
+
+// Each file of testdata is a story: prose, the inputs that the machine gets, one
+// a line, and the trace of what it did. The invariants hold after every input.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			require.NoError(t, err)
+			require.Len(t, archive.Files, 2, "a scenario has inputs and trace")
+			trace := play(t, string(archive.Files[0].Data))
+			if *update {
+				archive.Files[1].Data = []byte(trace)
+				require.NoError(t, os.WriteFile(path, txtar.Format(archive), 0o644))
+				return
+			}
+			require.Equal(t, string(archive.Files[1].Data), trace, "run with -update and look at the difference")
+		})
+	}
+}
+
+// player feeds a machine from lines.
+type player struct {
+	t     *testing.T
+	state State
+	now   time.Time
+	full  bool
+	out   strings.Builder
+}
+
+func play(t *testing.T, inputs string) string {
+	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for line := range strings.Lines(inputs) {
+		if line = strings.TrimSpace(line); line != "" {
+			p.line(line)
+		}
+	}
+	return p.out.String()
+}
+
+func (p *player) line(line string) {
+	fmt.Fprintf(&p.out, "> %s\n", line)
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "after":
+		d, err := time.ParseDuration(rest)
+		require.NoError(p.t, err)
+		p.now = p.now.Add(d)
+		return
+	case "full":
+		p.full = true
+		return
+	case "fresh": // a new execution, whose history is short; its state went over the wire
+		p.full = false
+		raw, err := json.Marshal(p.state)
+		require.NoError(p.t, err)
+		p.state = State{}
+		require.NoError(p.t, json.Unmarshal(raw, &p.state))
+		p.step(Continued{})
+		return
+	}
+	p.step(p.input(verb, rest))
+}
+
+func (p *player) step(in Input) {
+	before := p.state
+	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full}, in)
+	if err != nil {
+		require.Equal(p.t, before, next, "a refusal leaves the state as it was")
+		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)
+		return
+	}
+	p.state = next
+	checkInvariants(p.t, before, next, effects)
+	for _, e := range newEvents(before, next) {
+		fmt.Fprintf(&p.out, "  %d %s%s\n", e.Seq, e.Type, describe(e))
+	}
+	for _, e := range effects {
+		fmt.Fprintf(&p.out, "  -> %s\n", effectText(e))
+	}
+	fmt.Fprintf(&p.out, "  = %s, turn %d\n", next.Phase, next.Turn)
+}
+
+func newEvents(before, after State) (events []agent.Event) {
+	for _, e := range after.Log.Tail {
+		if e.Seq > before.Log.Seq {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// input reads one line.
+func (p *player) input(verb, rest string) Input {
+	switch verb {
+	case "begin":
+		return Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: rest}}}
+	case "opened":
+		spec := agent.Spec{V: 1}
+		p.decode(rest, &spec)
+		spec.Name, spec.Model = "a", "m"
+		spec.Definition = spec.Definition.WithDefaults()
+		return Opened{Spec: &spec}
+	case "not-opened":
+		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
+	case "says":
+		return Replied{Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
+	case "calls":
+		return Replied{Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: p.calls(rest)}}
+	case "replies":
+		r := agent.Reply{Finish: agent.FinishStop, Usage: tokens()}
+		p.decode(rest, &r)
+		return Replied{Reply: r}
+	case "fails":
+		return ModelFailed{Err: agent.Errorf(agent.Code(rest), "no")}
+	case "result":
+		f := strings.SplitN(rest, " ", 3)
+		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
+	case "sealed":
+		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.Sealing), Seq: p.state.Log.Sealing}
+	case "not-sealed":
+		return SealFailed{Err: agent.Errorf(agent.Code(rest), "no")}
+	case "time-up":
+		return TimeUp{}
+	case "cancel":
+		return Cancel{}
+	}
+	p.t.Fatalf("unknown input %q", verb)
+	return nil
+}
+
+func tokens() agent.Usage { return agent.Usage{Input: 10, Output: 5} }
+
+func (p *player) decode(raw string, into any) {
+	if raw != "" {
+		require.NoError(p.t, json.Unmarshal([]byte(raw), into), raw)
+	}
+}
+
+// calls reads "add {"a":1} | add not json".
+func (p *player) calls(rest string) (parts []agent.Part) {
+	for c := range strings.SplitSeq(rest, " | ") {
+		tool, arguments, _ := strings.Cut(c, " ")
+		call := &agent.ToolCall{Tool: tool}
+		if json.Valid([]byte(arguments)) {
+			call.Arguments = json.RawMessage(arguments)
+		} else {
+			call.Malformed = arguments
+		}
+		parts = append(parts, agent.Part{Type: agent.PartCall, Call: call})
+	}
+	return parts
+}
+
+func (p *player) toolOf(call string) string {
+	for _, c := range p.state.Calls {
+		if c.ID == call {
+			return c.Tool
+		}
+	}
+	return "?"
+}
+
+func describe(e agent.Event) string {
+	switch {
+	case e.Message != nil:
+		var b strings.Builder
+		fmt.Fprintf(&b, " %s", e.Message.Role)
+		if e.Message.Note != "" {
+			fmt.Fprintf(&b, "(%s)", e.Message.Note)
+		}
+		for _, part := range e.Message.Parts {
+			switch {
+			case part.Call != nil:
+				fmt.Fprintf(&b, " [%s %s]", part.Call.ID, part.Call.Tool)
+			case part.Result != nil:
+				fmt.Fprintf(&b, " [%s %s: %s]", part.Result.Call, part.Result.Status, oneLine(part.Result.Text))
+			default:
+				fmt.Fprintf(&b, " %s", oneLine(part.Text))
+			}
+		}
+		return b.String()
+	case e.Call != nil:
+		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Call.Call, e.Call.Tool, e.Call.Status), " ")
+	case e.Checkpoint != nil:
+		return fmt.Sprintf(" %d tokens", e.Checkpoint.Usage.Total())
+	case e.Outcome != nil:
+		text := fmt.Sprintf(" %s %q", e.Outcome.Reason, oneLine(e.Outcome.Text))
+		if e.Outcome.Error != nil {
+			text += ": " + oneLine(e.Outcome.Error.Message)
+		}
+		return text
+	}
+	return ""
+}
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 90 {
+		s = s[:90] + "…"
+	}
+	return s
+}
+
+func effectText(e Effect) string {
+	switch e := e.(type) {
+	case CallModel:
+		return fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
+	case CallTool:
+		return fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
+	case Seal:
+		return fmt.Sprintf("seal to event %d, final %t", e.To, e.Final)
+	case Arm:
+		return "arm " + e.At.Format(time.TimeOnly)
+	case Open:
+		return "open " + e.Agent
+	case List:
+		return "list " + strings.Join(e.Sources, ", ")
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "loop."))
+}

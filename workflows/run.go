@@ -109,9 +109,9 @@ func (r *run) result() (*agent.Outcome, error) {
 	case agent.Failed:
 		e := *o.Error
 		e.Retryable = false
-		return nil, durable.Failure(&e, o)
+		return nil, durable.Failure(&e, *o)
 	case agent.Cancelled:
-		return nil, temporal.NewCanceledError(o)
+		return nil, temporal.NewCanceledError(*o)
 	}
 	return o, nil
 }

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	temporal "go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+func TestMain(m *testing.M) { devserver.Main(m) }
+
+// patience is how long a test waits for what should come at once.
+const patience = 60 * time.Second
+
+// stage is a real server with one worker of one agent, "tester".
+type stage struct {
+	*client.Client
+	temporal temporal.Client
+	addr     string
+	queue    string
+	dir      *store.Dir
+}
+
+func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
+	t.Helper()
+	s := devserver.ForPackage(t)
+	c, err := s.Dial(t.Context(), temporal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-"), dir: dir}
+	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir})
+	st.work(t, def, script, tools...)
+	return st
+}
+
+// work starts a worker, which stops with the test at the latest.
+func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *worker.Worker {
+	t.Helper()
+	def.Name, def.Model = "tester", "script"
+	for _, tl := range tools {
+		def.Tools = append(def.Tools, tl.Spec().Name)
+	}
+	w, err := worker.New(s.temporal, &worker.Options{
+		TaskQueue: s.queue, Agents: []agent.Definition{def}, Tools: tools, Store: s.dir, Logger: zap.NewNop(),
+		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second,
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(t.Context()))
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// run runs the agent to its end.
+func (s *stage) run(t *testing.T, text string, o *client.StartOptions) (*client.Run, *agent.Outcome) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	run, err := s.Start(ctx, "tester", text, o)
+	require.NoError(t, err)
+	out, err := run.Result(ctx)
+	require.NoError(t, err)
+	return run, out
+}
+
+// history lists the events of an execution; the first of a run where none is named.
+func (s *stage) history(t *testing.T, session, execution string) []*historypb.HistoryEvent {
+	t.Helper()
+	var out []*historypb.HistoryEvent
+	events := s.temporal.GetWorkflowHistory(t.Context(), session, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		out = append(out, e)
+	}
+	return out
+}
+
+func echo() tool.Tool {
+	type in struct {
+		Text string `json:"text"`
+	}
+	return tool.New("echo", "says it again", func(_ context.Context, _ *tool.Call, in in) (string, error) { return in.Text, nil }, nil)
+}
+
+func call(tool string, arguments map[string]any) []testsuite.Call {
+	return []testsuite.Call{{Tool: tool, Arguments: arguments}}
+}

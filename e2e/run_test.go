@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// Design fact 1: messages enter the history once. A model activity is told where
+// to look and not what was said.
+func TestNoTranscriptInAnyInput(t *testing.T) {
+	s := setup(t, agent.Definition{Instructions: "SECRET-INSTRUCTIONS"}, testsuite.NewScript(
+		testsuite.Reply{Text: "FIRST-WORDS", Calls: call("echo", map[string]any{"text": "ARGUMENT"})},
+		testsuite.Reply{Text: "LAST-WORDS"},
+	), echo())
+	run, out := s.run(t, "THE-TASK", nil)
+	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, "LAST-WORDS", out.Text)
+	models := 0
+	for _, e := range s.history(t, run.Session, run.ID) {
+		a := e.GetActivityTaskScheduledEventAttributes()
+		if a.GetActivityType().GetName() != "fermata.model" {
+			continue
+		}
+		models++
+		input := string(a.GetInput().GetPayloads()[0].GetData())
+		require.Less(t, len(input), 300)
+		for _, said := range []string{"SECRET-INSTRUCTIONS", "FIRST-WORDS", "ARGUMENT", "THE-TASK"} {
+			require.NotContains(t, input, said)
+		}
+	}
+	require.Equal(t, 2, models)
+}
+
+// Design fact 2: what a turn of a model call and a regular tool costs.
+func TestWhatATurnCosts(t *testing.T) {
+	events := func(turns int) int {
+		s := setup(t, agent.Definition{Limits: agent.Limits{Turns: 500}}, testsuite.NewScript(
+			testsuite.Reply{TextBytes: 100, Repeat: turns, Calls: call("echo", map[string]any{"text": "x"})},
+			testsuite.Reply{Text: "done"},
+		), echo())
+		run, out := s.run(t, "go", nil)
+		require.Equal(t, agent.LoopDetected, out.Error.Code)
+		return len(s.history(t, run.Session, run.ID))
+	}
+	_ = events
+	t.Log(events(5))
+}
+
+func TestASessionGoesOn(t *testing.T) {
+	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
+	s := setup(t, agent.Definition{}, script)
+	first, out := s.run(t, "first", &client.StartOptions{Session: "goes-on"})
+	require.Equal(t, "one", out.Text)
+	second, out := s.run(t, "second", &client.StartOptions{Session: "goes-on"})
+	require.Equal(t, "two", out.Text, "the second run knows the first")
+	require.NotEqual(t, first.ID, second.ID)
+	messages, err := s.Transcript(t.Context(), "goes-on")
+	require.NoError(t, err)
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, m.TextOf())
+	}
+	require.Equal(t, "first one second two", strings.Join(texts, " "))
+
+	_, out = s.run(t, "third", &client.StartOptions{Session: "goes-on", Carry: agent.CarryReset})
+	require.Equal(t, "one", out.Text, "a run that begins anew knows nothing of before")
+}
+
+func TestUnknownAgentAndWrongInput(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript())
+	run, err := s.Start(t.Context(), "nobody", "hi", nil)
+	require.NoError(t, err)
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.UnknownAgent, out.Error.Code)
+	require.Contains(t, out.Error.Message, "it has tester")
+	d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+	require.NoError(t, err)
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_FAILED, d.GetWorkflowExecutionInfo().GetStatus())
+
+	_, err = s.Start(t.Context(), "Not A Name", "hi", nil)
+	require.ErrorIs(t, err, agent.InvalidInput)
+	_, err = s.Start(t.Context(), "tester", " ", nil)
+	require.ErrorIs(t, err, agent.InvalidInput)
+}

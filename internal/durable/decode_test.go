@@ -1,0 +1,78 @@
+package durable
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Wire §1 rule 3: what is sent to a run is refused with the path of the field.
+func TestDecodeRefusesWithThePath(t *testing.T) {
+	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
+	for name, c := range map[string]struct{ data, path, says string }{
+		"unknown field":         {`{"agnet":"a"}`, "agnet", "is not known here"},
+		"unknown nested field":  {`{"input":{"txt":"a"}}`, "input.txt", "is not known here"},
+		"unknown in a list":     {`{"input":{"parts":[{"type":"text"},{"kind":"x"}]}}`, "input.parts[1].kind", "is not known here"},
+		"null":                  {`{"agent":null}`, "agent", "is null"},
+		"blank":                 {`{"agent":" \t"}`, "agent", "is blank"},
+		"blank in a map":        {`{"labels":{"a":""}}`, "labels.a", "is blank"},
+		"number for a string":   {`{"agent":3}`, "agent", "wants a string, not number"},
+		"string for a number":   {`{"limits":{"turns":"x"}}`, "limits.turns", "wants a number, not string"},
+		"list for an object":    {`{"input":[]}`, "input", "wants an object, not"},
+		"object for a string":   {`{"agent":{"a":"b"}}`, "agent", "wants a string, not an object"},
+		"bad duration":          {`{"limits":{"wall_clock":"soon"}}`, "limits.wall_clock", `"soon" is not a duration`},
+		"bad money":             {`{"limits":{"cost_usd":"2"}}`, "limits.cost_usd", "is not an amount"},
+		"a fraction of a turn":  {`{"limits":{"turns":1.5}}`, "limits.turns", "wants a number, not number 1.5"},
+		"too deep in our part":  {`{"input":{"parts":` + deep + `}}`, "input.parts[0]", "wants an object"},
+		"too deep in theirs":    {`{"meta":` + deep + `}`, "meta" + strings.Repeat("[0]", 32), "nested more than 32"},
+		"not an object":         {`[]`, "", "wants an object"},
+		"not JSON":              {`{`, "", "not JSON"},
+		"something behind":      {`{} {}`, "", "behind its JSON object"},
+		"a name that is nearly": {`{"Agent":"a"}`, "Agent", "is not known here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s agent.Start
+			err := Decode([]byte(c.data), &s, 0)
+			var e *agent.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, agent.InvalidInput, e.Code)
+			require.Equal(t, c.path, e.Path)
+			require.Contains(t, e.Message, c.says)
+		})
+	}
+}
+
+func TestDecodeTakes(t *testing.T) {
+	var s agent.Start
+	require.NoError(t, Decode(nil, &s, 0), "no payload is an empty object")
+	require.NoError(t, Decode([]byte(`{"agent":"a","input":{"data":{"any":[1,null,""]}},"limits":{"turns":3,"cost_usd":0.5,"wall_clock":"90s"},"meta":{"x":{"y":null}}}`), &s, 0))
+	require.Equal(t, agent.Dollar/2, s.Limits.CostUSD)
+	require.JSONEq(t, `{"any":[1,null,""]}`, string(s.Input.Data))
+}
+
+func TestDecodeBoundsTheSize(t *testing.T) {
+	var s agent.Start
+	err := Decode([]byte(`{"agent":"`+strings.Repeat("a", 64<<10)+`"}`), &s, 0)
+	require.ErrorIs(t, err, agent.TooLarge)
+}
+
+// Whatever comes from outside is decoded or refused, and what is decoded once is
+// decoded again after it was written.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"agent":"a","input":{"text":"x"}}`, `{"limits":{"cost_usd":1e300}}`, `{"meta":[[[[]]]]}`, "\xff", `{"labels":{"a":"b"}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s agent.Start
+		if err := Decode(data, &s, 0); err != nil {
+			require.True(t, agent.CodeOf(err) == agent.InvalidInput || agent.CodeOf(err) == agent.TooLarge, "%v", err)
+			return
+		}
+		_, err := json.Marshal(s)
+		require.NoError(t, err)
+	})
+}

@@ -1,0 +1,58 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Only an application error's type crosses a boundary: codes live there.
+func TestErrorsCrossAsCodes(t *testing.T) {
+	was := agent.Errorf(agent.ProviderError, "overloaded: %w", io.ErrUnexpectedEOF)
+	was.Retryable, was.RetryAfter = true, time.Minute
+	was.Provider = &agent.ProviderFault{Kind: agent.FaultOverload, Model: "m", HTTP: 529}
+	left := cross(depart(fmt.Errorf("asking m: %w", was)))
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, left, &app)
+	require.Equal(t, "provider_error", app.Type())
+	require.False(t, app.NonRetryable())
+	require.Equal(t, time.Minute, app.NextRetryDelay())
+
+	got := Arrive(left)
+	require.ErrorIs(t, got, agent.ProviderError)
+	require.Equal(t, "asking m: overloaded: unexpected EOF", got.Message)
+	require.Equal(t, was.Provider, got.Provider)
+	require.NotErrorIs(t, got, io.ErrUnexpectedEOF)
+}
+
+// cross takes an error over the boundary as Temporal does.
+func cross(err error) error {
+	c := temporal.GetDefaultFailureConverter()
+	return c.FailureToError(c.ErrorToFailure(err))
+}
+
+func TestErrorsWithoutACodeAreOurFault(t *testing.T) {
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, depart(errors.New("oops")), &app)
+	require.Equal(t, "internal", app.Type())
+	require.True(t, app.NonRetryable())
+	// A type that is not ours, such as a Go type's name, is no code.
+	require.Equal(t, agent.Internal, Arrive(temporal.NewApplicationError("x", "*errors.errorString")).Code)
+}
+
+func TestALostWorkerIsTold(t *testing.T) {
+	lost := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil))
+	require.ErrorIs(t, lost, ErrLost)
+	slow := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_START_TO_CLOSE, nil))
+	require.NotErrorIs(t, slow, ErrLost)
+	require.Equal(t, agent.Timeout, slow.Code)
+	require.Nil(t, Arrive(nil))
+}

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func open1(t *testing.T) *Dir {
+	t.Helper()
+	d, err := OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	return d
+}
+
+// events makes a tail of messages numbered from one number on.
+func events(from int64, texts ...string) []agent.Event {
+	var out []agent.Event
+	for i, text := range texts {
+		m := agent.TextMessage(agent.RoleUser, text)
+		out = append(out, agent.Event{Seq: from + int64(i), Type: agent.Said, Time: time.Unix(0, 0).UTC(), Message: &m})
+	}
+	return out
+}
+
+func texts(v *View) (out []string) {
+	for _, m := range v.Messages() {
+		out = append(out, m.TextOf())
+	}
+	return out
+}
+
+func TestAChainIsReadWhole(t *testing.T) {
+	ctx, d := context.Background(), open1(t)
+	l := NewLog(d)
+	first, err := l.Seal(ctx, "", "s", "r", events(1, "a", "b"))
+	require.NoError(t, err)
+	second, err := l.Seal(ctx, first, "s", "r", events(3, "c"))
+	require.NoError(t, err)
+	again, err := l.Seal(ctx, first, "s", "r", events(3, "c"))
+	require.NoError(t, err)
+	require.Equal(t, second, again, "the same events after the same chunk have the same digest")
+
+	for _, l := range []*Log{l, NewLog(d)} { // warm and cold
+		v, err := l.View(ctx, second)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c"}, texts(v))
+		v, err = l.View(ctx, first)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, texts(v), "an older head is still an older head")
+	}
+}
+
+func TestAViewGoesOnIntoTheOpenTail(t *testing.T) {
+	ctx, d := context.Background(), open1(t)
+	l := NewLog(d)
+	head, err := l.Seal(ctx, "", "s", "r", events(1, "a", "b", "c"))
+	require.NoError(t, err)
+	v, err := l.View(ctx, head)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b", "c", "d"}, texts(v.With(events(3, "c", "d", "e"), 4)), "a tail may overlap, and reach further")
+	require.Equal(t, []string{"a", "b"}, texts(v.With(nil, 2)), "a view may be younger than what is asked for")
+	require.Equal(t, []string{"a", "b", "c"}, texts(v), "a view is never changed")
+}
+
+func TestWhatIsMissingOrDamagedIsNeverASilentlyShorterLog(t *testing.T) {
+	ctx, d := context.Background(), open1(t)
+	first, err := NewLog(d).Seal(ctx, "", "s", "r", events(1, "a"))
+	require.NoError(t, err)
+	second, err := NewLog(d).Seal(ctx, first, "s", "r", events(2, "b"))
+	require.NoError(t, err)
+
+	whole, err := os.ReadFile(d.chunk(first))
+	require.NoError(t, err)
+	for name, damage := range map[string][]byte{
+		"a flipped bit":     append(append([]byte{}, whole[:len(whole)-1]...), whole[len(whole)-1]^1),
+		"a short file":      whole[:len(whole)/2],
+		"an empty file":     {},
+		"another's content": mustRead(t, d.chunk(second)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(d.chunk(first), damage, 0o600))
+			_, err := NewLog(d).View(ctx, second)
+			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.Contains(t, err.Error(), first)
+		})
+	}
+	require.NoError(t, os.Remove(d.chunk(first)))
+	_, err = NewLog(d).View(ctx, second)
+	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.Contains(t, err.Error(), first)
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+func TestOfManyWritersOfAHeadOneWins(t *testing.T) {
+	ctx, d := context.Background(), open1(t)
+	_, err := d.Head(ctx, "s")
+	require.ErrorIs(t, err, agent.NotFound)
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			err := d.PutHead(ctx, Head{V: 1, Version: 1, Session: "s", Run: fmt.Sprint(i)})
+			if err == nil {
+				won.Add(1)
+			} else if !errors.Is(err, agent.Stale) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, won.Load())
+	h, err := d.Head(ctx, "s")
+	require.NoError(t, err)
+	h.Version++
+	require.NoError(t, d.PutHead(ctx, h))
+}
+
+func TestSessionsOfAnyNameHaveHeadsOfTheirOwn(t *testing.T) {
+	ctx, d := context.Background(), open1(t)
+	for _, s := range []string{"a", "A", "a/b-1", "..", "con", "x:y"} {
+		require.NoError(t, d.PutHead(ctx, Head{V: 1, Version: 1, Session: s}))
+		h, err := d.Head(ctx, s)
+		require.NoError(t, err)
+		require.Equal(t, s, h.Session)
+	}
+	outside, err := filepath.Glob(filepath.Join(d.Root(), "..", "*.json"))
+	require.NoError(t, err)
+	require.Empty(t, outside)
+}
+
+func TestARunThatBeganAnewKnowsNothingOfBefore(t *testing.T) {
+	e := events(1, "old")
+	e = append(e, agent.Event{Seq: 2, Type: agent.RunStarted, Started: &agent.Started{Carry: agent.CarryReset, Spec: &agent.Spec{}}})
+	v := (&View{}).With(append(e, events(3, "new")...), 3)
+	require.Equal(t, []string{"new"}, texts(v))
+}

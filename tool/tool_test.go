@@ -1,0 +1,84 @@
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+type payIn struct {
+	To     string  `json:"to" jsonschema:"who is paid"`
+	Amount float64 `json:"amount"`
+	Note   string  `json:"note,omitempty"`
+}
+
+func pay(_ context.Context, c *tool.Call, in payIn) (map[string]string, error) {
+	switch {
+	case in.Amount > 100:
+		return nil, tool.Refuse("at most 100 may be paid")
+	case in.To == "nobody":
+		return nil, errors.New("no such account")
+	}
+	return map[string]string{"paid": in.To, "key": c.Key}, nil
+}
+
+func TestTheSchemaComesFromTheTypes(t *testing.T) {
+	p := tool.New("pay", "pays", pay, nil)
+	require.NoError(t, p.Err())
+	require.JSONEq(t, `{"type":"object","additionalProperties":false,"required":["to","amount"],"properties":{
+		"to":{"type":"string","description":"who is paid"},"amount":{"type":"number"},"note":{"type":"string"}}}`, string(p.Spec().Input))
+}
+
+func TestArgumentsAreCheckedBeforeTheCall(t *testing.T) {
+	called := false
+	p := tool.New("pay", "", func(context.Context, *tool.Call, payIn) (string, error) { called = true; return "", nil }, nil)
+	for _, arguments := range []string{`{}`, `{"to":"a"}`, `{"to":1,"amount":2}`, `{"to":"a","amount":2,"x":1}`, `[]`, `nope`} {
+		_, err := p.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(arguments)})
+		require.ErrorIs(t, err, agent.Denied, arguments)
+	}
+	require.False(t, called)
+}
+
+func TestResultsAndFailures(t *testing.T) {
+	p := tool.New("pay", "", pay, nil)
+	call := func(arguments string) (string, error) {
+		return p.Call(context.Background(), &tool.Call{Key: "run/t1.1", Arguments: json.RawMessage(arguments)})
+	}
+	text, err := call(`{"to":"ana","amount":1}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"paid":"ana","key":"run/t1.1"}`, text)
+	_, err = call(`{"to":"ana","amount":101}`)
+	require.ErrorIs(t, err, agent.Denied)
+	_, err = call(`{"to":"nobody","amount":1}`)
+	require.EqualError(t, err, "no such account")
+}
+
+func TestFaultyToolsSayWhatIsWrong(t *testing.T) {
+	for name, broken := range map[string]tool.Tool{
+		"a bad name":        tool.New("no spaces", "", pay, nil),
+		"a number as input": tool.New("n", "", func(context.Context, *tool.Call, int) (int, error) { return 0, nil }, nil),
+		"a channel":         tool.New("c", "", func(context.Context, *tool.Call, struct{ C chan int }) (int, error) { return 0, nil }, nil),
+		"the zero tool":     {},
+	} {
+		require.ErrorIs(t, broken.Err(), agent.InvalidInput, name)
+	}
+}
+
+func ExampleNew() {
+	type in struct {
+		City string `json:"city" jsonschema:"the city's name"`
+	}
+	weather := tool.New("weather", "Tells the weather in a city.",
+		func(_ context.Context, _ *tool.Call, in in) (string, error) { return "It is sunny in " + in.City + ".", nil },
+		&tool.Options{Local: true})
+	text, err := weather.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)})
+	fmt.Println(text, err)
+	// Output: It is sunny in Rome. <nil>
+}

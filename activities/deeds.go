@@ -89,9 +89,9 @@ func beat(ctx context.Context) (stop func()) {
 		tick := time.NewTicker(beatEvery)
 		defer tick.Stop()
 		for {
-			activity.RecordHeartbeat(ctx)
 			select {
 			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
 			case <-done:
 				return
 			}

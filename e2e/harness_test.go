@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -39,12 +42,12 @@ type stage struct {
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
 	t.Helper()
 	s := devserver.ForPackage(t)
-	c, err := s.Dial(t.Context(), temporal.Options{})
+	c, err := s.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-"), dir: dir}
+	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir}
 	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir})
 	st.work(t, def, script, tools...)
 	return st
@@ -70,7 +73,12 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 // run runs the agent to its end.
 func (s *stage) run(t *testing.T, text string, o *client.StartOptions) (*client.Run, *agent.Outcome) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	return s.runFor(t, patience, text, o)
+}
+
+func (s *stage) runFor(t *testing.T, most time.Duration, text string, o *client.StartOptions) (*client.Run, *agent.Outcome) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
 	defer cancel()
 	run, err := s.Start(ctx, "tester", text, o)
 	require.NoError(t, err)
@@ -92,11 +100,14 @@ func (s *stage) history(t *testing.T, session, execution string) []*historypb.Hi
 	return out
 }
 
-func echo() tool.Tool {
+// log reads what is stored.
+func (s *stage) log() *store.Log { return store.NewLog(s.dir) }
+
+func echo(o *tool.Options) tool.Tool {
 	type in struct {
 		Text string `json:"text"`
 	}
-	return tool.New("echo", "says it again", func(_ context.Context, _ *tool.Call, in in) (string, error) { return in.Text, nil }, nil)
+	return tool.New("echo", "says it again", func(_ context.Context, _ *tool.Call, in in) (string, error) { return in.Text, nil }, o)
 }
 
 func call(tool string, arguments map[string]any) []testsuite.Call {

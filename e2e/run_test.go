@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
 )
 
 // Design fact 1: messages enter the history once. A model activity is told where
@@ -18,7 +20,7 @@ func TestNoTranscriptInAnyInput(t *testing.T) {
 	s := setup(t, agent.Definition{Instructions: "SECRET-INSTRUCTIONS"}, testsuite.NewScript(
 		testsuite.Reply{Text: "FIRST-WORDS", Calls: call("echo", map[string]any{"text": "ARGUMENT"})},
 		testsuite.Reply{Text: "LAST-WORDS"},
-	), echo())
+	), echo(nil))
 	run, out := s.run(t, "THE-TASK", nil)
 	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
 	require.Equal(t, "LAST-WORDS", out.Text)
@@ -38,19 +40,30 @@ func TestNoTranscriptInAnyInput(t *testing.T) {
 	require.Equal(t, 2, models)
 }
 
-// Design fact 2: what a turn of a model call and a regular tool costs.
+// Design fact 2: what a turn of a model call and a tool costs in history events.
+// Two activities are six; a workflow task after each is three more, less where
+// the server hands the next one on.
 func TestWhatATurnCosts(t *testing.T) {
-	events := func(turns int) int {
-		s := setup(t, agent.Definition{Limits: agent.Limits{Turns: 500}}, testsuite.NewScript(
-			testsuite.Reply{TextBytes: 100, Repeat: turns, Calls: call("echo", map[string]any{"text": "x"})},
-			testsuite.Reply{Text: "done"},
-		), echo())
-		run, out := s.run(t, "go", nil)
-		require.Equal(t, agent.LoopDetected, out.Error.Code)
-		return len(s.history(t, run.Session, run.ID))
+	for kind, c := range map[string]struct {
+		tool tool.Tool
+		most int
+	}{"regular": {echo(nil), 13}, "local": {echo(&tool.Options{Local: true}), 8}} {
+		t.Run(kind, func(t *testing.T) {
+			events := func(turns int) int {
+				var replies []testsuite.Reply
+				for i := range turns {
+					replies = append(replies, testsuite.Reply{Calls: call("echo", map[string]any{"text": strconv.Itoa(i)})})
+				}
+				s := setup(t, agent.Definition{}, testsuite.NewScript(append(replies, testsuite.Reply{Text: "done"})...), c.tool)
+				run, out := s.run(t, "go", nil)
+				require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+				return len(s.history(t, run.Session, run.ID))
+			}
+			perTurn := (events(22) - events(2)) / 20
+			require.LessOrEqual(t, perTurn, c.most)
+			t.Logf("%d events a turn", perTurn)
+		})
 	}
-	_ = events
-	t.Log(events(5))
 }
 
 func TestASessionGoesOn(t *testing.T) {

@@ -42,13 +42,6 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	}
 }
 
-// lasting outlives a cancellation of the workflow: the transcript is stored and
-// the end is told all the same.
-func lasting(ctx workflow.Context) workflow.Context {
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	return ctx
-}
-
 // await makes the machine's input of a future when it is ready.
 func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
 	r.selector.AddFuture(f.Raw, func(workflow.Future) {
@@ -112,7 +105,7 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	if e.Final {
 		in.End = &activities.SealedEnd{Agent: r.state.Spec.Name, Status: r.state.Outcome.Status, Version: r.state.Log.Version}
 	}
-	f := activities.Seal.Start(lasting(ctx), workflow.ActivityOptions{
+	f := activities.Seal.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {

@@ -32,7 +32,10 @@ func (s *Shell) Register(r Registry) {
 
 // run is one execution of a run. carried is the state that the execution before
 // it handed on; from outside nobody can set it.
-func (s *Shell) run(ctx workflow.Context, start converter.RawValue, carried *loop.State) (*agent.Outcome, error) {
+func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *loop.State) (*agent.Outcome, error) {
+	// A cancellation of the workflow is an input like others: it is the machine
+	// that gives up what is in flight, and storing the transcript goes on.
+	ctx, _ := workflow.NewDisconnectedContext(outer)
 	r := &run{shell: s, selector: workflow.NewSelector(ctx)}
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -50,7 +53,7 @@ func (s *Shell) run(ctx workflow.Context, start converter.RawValue, carried *loo
 		in, err := signals.DecodeStart(durable.Bytes(start))
 		r.step(ctx, loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Err: err})
 	}
-	r.awaitCancel(ctx)
+	r.awaitCancel(ctx, outer)
 	for !r.over {
 		r.selector.Select(ctx)
 	}
@@ -87,12 +90,11 @@ func (r *run) step(ctx workflow.Context, in loop.Input) {
 	}
 }
 
-// awaitCancel makes a cancellation of the workflow an input. What is left to do
-// then, to store the transcript, goes on outside of it.
-func (r *run) awaitCancel(ctx workflow.Context) {
+// awaitCancel makes a cancellation of the workflow an input.
+func (r *run) awaitCancel(ctx, outer workflow.Context) {
 	cancelled, settle := workflow.NewFuture(ctx)
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		ctx.Done().Receive(ctx, nil)
+	workflow.Go(outer, func(outer workflow.Context) {
+		outer.Done().Receive(outer, nil)
 		settle.SetValue(nil)
 	})
 	r.selector.AddFuture(cancelled, func(workflow.Future) { r.step(ctx, loop.Cancel{}) })

@@ -25,8 +25,6 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-func TestMain(m *testing.M) { devserver.Main(m) }
-
 // patience is how long a test waits for what should come at once.
 const patience = 60 * time.Second
 

@@ -129,7 +129,7 @@ func checkList(list []any, t reflect.Type, path string, depth int) error {
 }
 
 func checkObject(object map[string]any, t reflect.Type, path string, depth int) error {
-	for _, key := range slices.Sorted(maps.Keys(object)) {
+	for _, key := range sortedKeys(object) {
 		at := strings.TrimPrefix(path+"."+key, ".")
 		var err error
 		switch {
@@ -166,13 +166,17 @@ func checkDepth(v any, path string, depth int) error {
 			}
 		}
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for _, key := range sortedKeys(v) {
 			if err := checkDepth(v[key], path+"."+key, depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func sortedKeys(object map[string]any) []string {
+	return slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 }
 
 // fieldOf finds the type of a struct's field by its JSON name.

@@ -216,11 +216,8 @@ func (s *step) abandonTurn() {
 
 // callDigest is equal for calls that ask for the same thing, however their JSON is written.
 func callDigest(c agent.ToolCall) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00", c.Tool)
-	h.Write(canonical(c.Arguments))
-	h.Write([]byte(c.Malformed))
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
+	return hex.EncodeToString(sum[:8])
 }
 
 // canonical rewrites JSON with sorted keys and without white space.

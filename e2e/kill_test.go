@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// The story that the killed workers play: a tool with a side effect in every
+// turn, which writes its idempotency key to a journal outside.
+const killTurns = 12
+
+func journal(dir string) tool.Tool {
+	return tool.New("pay", "writes to the journal", func(_ context.Context, c *tool.Call, _ map[string]any) (string, error) {
+		f, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		_, err = fmt.Fprintln(f, c.Key)
+		return "paid", err
+	}, nil)
+}
+
+func killScript() *testsuite.Script {
+	var replies []testsuite.Reply
+	for i := range killTurns {
+		replies = append(replies, testsuite.Reply{Text: fmt.Sprintf("turn %d", i), Delay: 20 * time.Millisecond, Calls: call("pay", map[string]any{"n": i})})
+	}
+	return testsuite.NewScript(append(replies, testsuite.Reply{Text: "all paid"})...)
+}
+
+// A process of this test binary that is a worker: TestMain starts it where the
+// environment says so. It works until it is killed.
+const workerEnv = "FERMATA_E2E_WORKER" // ADDR|QUEUE|DIR
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(workerEnv); spec != "" {
+		f := strings.Split(spec, "|")
+		if err := workUntilKilled(f[0], f[1], f[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	devserver.Main(m)
+}
+
+func workUntilKilled(addr, queue, dir string) error {
+	c, err := temporal.Dial(temporal.Options{HostPort: addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		return err
+	}
+	st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(c, &worker.Options{
+		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript()},
+		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}}}, Tools: []tool.Tool{journal(dir)},
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.Start(context.Background()); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// startWorker starts a worker process and waits until it works.
+func startWorker(t *testing.T, addr, queue, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerEnv+"="+strings.Join([]string{addr, queue, dir}, "|"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { kill(cmd) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return cmd
+}
+
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill() // it may be gone already
+	_ = cmd.Wait()
+}
+
+// Workers are killed with -9 at any moment of a run, again and again: the run
+// completes, each payment was made once or is marked as unknown, and no message
+// is doubled or lost.
+func TestWorkersKilledAtAnyMoment(t *testing.T) {
+	server := devserver.ForPackage(t)
+	c, err := server.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	var wg sync.WaitGroup
+	var checks []func()
+	for seed := range uint64(4) {
+		dir, queue := t.TempDir(), fmt.Sprintf("kill-%d", seed)
+		st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+		require.NoError(t, err)
+		cl := client.New(c, &client.Options{TaskQueue: queue, Store: st})
+		run, err := cl.Start(t.Context(), "tester", "pay all", nil)
+		require.NoError(t, err)
+		wg.Go(func() { killWhileItRuns(t, server.Addr(), queue, dir, run, seed) })
+		checks = append(checks, func() { checkKilled(t, cl, run, dir, seed) })
+	}
+	wg.Wait()
+	for _, check := range checks {
+		check()
+	}
+}
+
+// killWhileItRuns kills the run's worker at four random moments and lets the
+// fifth go on.
+func killWhileItRuns(t *testing.T, addr, queue, dir string, run *client.Run, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 4 {
+		w := startWorker(t, addr, queue, dir)
+		life, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(400))*time.Millisecond)
+		_, err := run.Result(life)
+		cancel()
+		kill(w)
+		if err == nil {
+			return
+		}
+	}
+	startWorker(t, addr, queue, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if _, err := run.Result(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkKilled(t *testing.T, cl *client.Client, run *client.Run, dir string, seed uint64) {
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, out.Status, "seed %d: %+v", seed, out.Error)
+	require.Equal(t, "all paid", out.Text)
+	messages, err := cl.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Len(t, messages, 1+2*killTurns+1)
+
+	written, err := os.ReadFile(filepath.Join(dir, "journal"))
+	require.NoError(t, err)
+	paid := map[string]int{}
+	for key := range strings.Lines(string(written)) {
+		paid[strings.TrimSpace(key)]++
+	}
+	unknown := 0
+	for turn := range killTurns {
+		said, result := messages[1+2*turn], messages[2+2*turn].Parts[0].Result
+		require.Equal(t, fmt.Sprintf("turn %d", turn), said.TextOf(), "seed %d", seed)
+		key := agent.IdempotencyKey(run.ID, result.Call)
+		if result.Status == agent.CallUnknown {
+			unknown++
+			require.LessOrEqual(t, paid[key], 1, "seed %d: %s", seed, key)
+			continue
+		}
+		require.Equal(t, agent.CallOK, result.Status, "seed %d: %s: %s", seed, key, result.Text)
+		require.Equal(t, 1, paid[key], "seed %d: %s", seed, key)
+	}
+	t.Logf("seed %d: %d of %d payments are marked as unknown", seed, unknown, killTurns)
+}

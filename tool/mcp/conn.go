@@ -1,0 +1,172 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxMessage = 16 << 20 // bytes of one message of a server
+	// writeTime is how long a server may leave a message of ours unread.
+	writeTime = 10 * time.Second
+)
+
+var (
+	errTooLarge = fmt.Errorf("it sent a message of more than %d bytes", maxMessage)
+	errUnread   = fmt.Errorf("it did not read its input for %s", writeTime)
+	errHungUp   = errors.New("the connection is closed")
+)
+
+// conn is a connection over a process' input and output, a message a line. The
+// SDK's own has no bound on writing, and ends at the first line that some
+// library of the server has printed to its standard output.
+type conn struct {
+	in  *os.File // the server's standard input
+	out *os.File // and output
+	log *slog.Logger
+
+	reader *bufio.Reader
+	queue  []json.RawMessage // the rest of a batch
+	turn   chan struct{}     // held by who writes
+
+	mu     sync.Mutex
+	reason error // why the connection broke
+	close  sync.Once
+}
+
+func newConn(in, out *os.File, log *slog.Logger) *conn {
+	return &conn{in: in, out: out, log: log, reader: bufio.NewReaderSize(out, 64<<10), turn: make(chan struct{}, 1)}
+}
+
+// Connect makes the connection its own transport.
+func (c *conn) Connect(context.Context) (sdk.Connection, error) { return c, nil }
+
+// SessionID is of no use on this transport.
+func (c *conn) SessionID() string { return "" }
+
+// Read reads the next message, skipping what is none.
+func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		raw, err := c.next()
+		if err != nil {
+			return nil, c.breakOff(err)
+		}
+		msg, err := jsonrpc.DecodeMessage(raw)
+		if err == nil {
+			return msg, nil
+		}
+		c.log.Warn("MCP server wrote a line that is no message", "line", cut(string(raw), maxShown), "error", err)
+	}
+}
+
+func (c *conn) next() (json.RawMessage, error) {
+	for len(c.queue) == 0 {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if line[0] != '[' || json.Unmarshal(line, &c.queue) != nil {
+			return line, nil
+		}
+	}
+	raw := c.queue[0]
+	c.queue = c.queue[1:]
+	return raw, nil
+}
+
+// line reads a line of any length up to the bound.
+func (c *conn) line() ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := c.reader.ReadSlice('\n')
+		if len(line)+len(piece) > maxMessage {
+			return nil, errTooLarge
+		}
+		line = append(line, piece...)
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, io.EOF) && len(bytes.TrimSpace(line)) > 0:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// Write sends a message. A server that leaves it unread for long is given up:
+// half a message can't be taken back.
+func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := c.broken(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c.in.SetWriteDeadline(time.Now().Add(writeTime)) // where it is not supported, only Close ends a write
+	_, err = c.in.Write(append(data, '\n'))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errUnread
+	}
+	if err != nil {
+		return c.breakOff(err)
+	}
+	return nil
+}
+
+// breakOff notes why the connection broke, and ends it. The first reason counts.
+func (c *conn) breakOff(err error) error {
+	c.mu.Lock()
+	if c.reason == nil {
+		c.reason = err
+	}
+	c.mu.Unlock()
+	c.Close()
+	return err
+}
+
+// broken is why the connection broke; nil while it stands.
+func (c *conn) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason
+}
+
+// Close ends the connection. A server ends when its input does.
+func (c *conn) Close() error {
+	c.close.Do(func() {
+		c.mu.Lock()
+		if c.reason == nil {
+			c.reason = errHungUp
+		}
+		c.mu.Unlock()
+		c.in.Close()
+		c.out.Close()
+	})
+	return nil
+}

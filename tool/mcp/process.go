@@ -1,0 +1,250 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// grace is what a server has to end: when its input has ended, and again after SIGTERM.
+const grace = time.Second
+
+// process is a server's process and all that it started.
+type process struct {
+	cmd    *exec.Cmd
+	conn   *conn
+	errors *os.File // the server's standard error
+	stderr *tail
+
+	mu     sync.Mutex
+	reaped bool
+	exited chan struct{} // closed when it has ended and its last words are known
+}
+
+func (s *Server) launch() (*process, error) {
+	var ours, theirs []*os.File
+	undo := func() {
+		for _, f := range slices.Concat(ours, theirs) {
+			f.Close()
+		}
+	}
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			undo()
+			return nil, err
+		}
+		if len(ours) == 0 {
+			ours, theirs = append(ours, w), append(theirs, r)
+		} else {
+			ours, theirs = append(ours, r), append(theirs, w)
+		}
+	}
+	cmd := exec.Command(s.command[0], s.command[1:]...)
+	cmd.Dir, cmd.Env = s.opts.Dir, environment(s.opts.Env)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	prepare(cmd)
+	if err := cmd.Start(); err != nil {
+		undo()
+		return nil, err
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	p := &process{
+		cmd: cmd, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
+		stderr: &tail{clean: s.secrets, log: s.log}, exited: make(chan struct{}),
+	}
+	go p.watch()
+	return p, nil
+}
+
+// watch waits for the process' end and takes with it what it leaves behind.
+func (p *process) watch() {
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		io.Copy(p.stderr, p.errors)
+	}()
+	await(p.cmd)
+	p.kill()
+	// Whatever else still holds the pipes is no server any more.
+	p.conn.out.SetReadDeadline(time.Now().Add(grace))
+	p.errors.SetReadDeadline(time.Now().Add(grace))
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	reap(p.cmd)
+	<-heard
+	p.errors.Close()
+	close(p.exited)
+}
+
+// stop ends the process, gently first. It tells whether it has ended.
+func (p *process) stop() bool {
+	p.conn.Close()
+	if p.ended(grace) {
+		return true
+	}
+	p.terminate()
+	if p.ended(grace) {
+		return true
+	}
+	p.kill()
+	return p.ended(5 * grace) // longer only if it hangs within the kernel
+}
+
+func (p *process) ended(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// fate says how a server ended whose connection broke at an unwelcome time, and
+// sees to it that it has.
+func (p *process) fate(when string) string {
+	reason := p.conn.broken()
+	byItself := p.ended(grace)
+	if !byItself {
+		p.terminate()
+		p.stop()
+	}
+	switch {
+	case errors.Is(reason, errTooLarge), errors.Is(reason, errUnread):
+		return fmt.Sprintf("was ended %s: %v", when, reason)
+	case byItself:
+		return fmt.Sprintf("ended %s (%s)", when, p.status())
+	}
+	return fmt.Sprintf("closed its output %s and was ended", when)
+}
+
+// status is how the process ended, once it has.
+func (p *process) status() string {
+	if p.cmd.ProcessState == nil {
+		return "unknown status"
+	}
+	return p.cmd.ProcessState.String()
+}
+
+// words are the server's last on its standard error, for the end of a message.
+func (p *process) words() string {
+	if words := p.stderr.String(); words != "" {
+		return "; its last words on stderr: " + words
+	}
+	return "; it wrote nothing to stderr"
+}
+
+// passed are the environment variables that every server gets. None of them
+// holds a secret; what may is for Options.Env.
+var passed = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+}
+
+var passedWindows = []string{
+	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
+	"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE",
+}
+
+func environment(more map[string]string) []string {
+	names := passed
+	if runtime.GOOS == "windows" {
+		names = passedWindows
+	}
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		if slices.Contains(names, name) || runtime.GOOS == "windows" && slices.Contains(names, strings.ToUpper(name)) || strings.HasPrefix(name, "LC_") {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, more)
+	list := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
+}
+
+// secrets takes the values of Options.Env out of a text. Short ones are left:
+// nobody could read what remains.
+func (s *Server) secrets(text string) string {
+	for name, value := range s.opts.Env {
+		if len(value) >= 6 {
+			text = strings.ReplaceAll(text, value, "["+name+"]")
+		}
+	}
+	return text
+}
+
+// tail keeps the last lines of what a server writes to its standard error, and
+// logs all of them.
+type tail struct {
+	clean func(string) string
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	part string   // a line that is not whole yet
+	last []string // the last whole ones
+}
+
+const (
+	maxWords    = 5    // lines
+	maxWordLine = 300  // bytes of each
+	maxPart     = 4096 // bytes of a line that are looked at
+)
+
+// Write takes more of the error output. It never fails.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.part += string(b)
+	for {
+		line, rest, ok := strings.Cut(t.part, "\n")
+		if !ok {
+			break
+		}
+		t.part = rest
+		t.add(line)
+	}
+	if len(t.part) > maxPart {
+		t.add(t.part)
+		t.part = ""
+	}
+	return len(b), nil
+}
+
+func (t *tail) add(line string) {
+	if line = t.line(line); line == "" {
+		return
+	}
+	t.log.Debug("MCP server says", "stderr", line)
+	t.last = append(t.last, line)
+	t.last = t.last[max(0, len(t.last)-maxWords):]
+}
+
+func (t *tail) line(line string) string { return cut(t.clean(strings.TrimSpace(line)), maxWordLine) }
+
+// String is the last lines as one.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	words := t.last
+	if rest := t.line(t.part); rest != "" {
+		words = append(slices.Clone(words), rest)
+	}
+	return strings.Join(words, " / ")
+}

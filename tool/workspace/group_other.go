@@ -1,0 +1,19 @@
+//go:build !unix
+
+package workspace
+
+import "errors"
+
+const nonblock = 0
+
+// group has no meaning here: there is no shell of this kind.
+type group struct {
+	out    *output
+	exited chan struct{}
+}
+
+func (*Workspace) start(command) (*group, error) { return nil, errors.ErrUnsupported }
+
+func (*group) end() bool { return true }
+
+func (*group) status() string { return "" }

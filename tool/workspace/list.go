@@ -1,0 +1,179 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/tool"
+)
+
+const (
+	maxEntries = 500    // lines of one answer
+	maxDir     = 10_000 // entries that are looked at in one directory
+	maxDepth   = 10
+)
+
+const listHelp = "Lists a directory of the workspace, sorted, with sizes; directories end in \"/\". " +
+	"Below the directory itself, .git and node_modules are named and not entered."
+
+// skipped are directories that are named and not entered.
+var skipped = []string{".git", "node_modules"}
+
+type listArgs struct {
+	Path  string `json:"path,omitempty" jsonschema:"the directory, relative to the workspace; the workspace itself where absent"`
+	Depth int    `json:"depth,omitempty" jsonschema:"how many levels to list, up to 10; 1 where absent"`
+}
+
+func (w *Workspace) list(ctx context.Context, _ *tool.Call, in listArgs) (string, error) {
+	if in.Depth < 0 || in.Depth > maxDepth {
+		return "", refuse(ListTool, "depth is 1 to %d", maxDepth)
+	}
+	place, err := w.directory(ListTool, in.Path)
+	if err != nil {
+		return "", err
+	}
+	l := listing{w: w, depth: max(in.Depth, 1)}
+	if err := l.add(ctx, place, 1); err != nil {
+		if ctx.Err() != nil {
+			return "", ended(ctx)
+		}
+		return "", explain(ListTool, in.Path, err)
+	}
+	return l.text(place), nil
+}
+
+// directory is the place of a path that has to be a directory; none is the workspace.
+func (w *Workspace) directory(name, path string) (string, error) {
+	if path == "" {
+		return ".", nil
+	}
+	place, err := w.place(name, path)
+	if err != nil {
+		return "", err
+	}
+	info, err := w.root.Lstat(place)
+	if err != nil {
+		return "", explain(name, path, err)
+	}
+	if !info.IsDir() {
+		return "", refuse(name, "%s is no directory", shown(path))
+	}
+	return place, nil
+}
+
+// listing collects the lines of an answer.
+type listing struct {
+	w     *Workspace
+	depth int
+	lines []string
+	full  bool // there was more than an answer holds
+	huge  bool // a directory had more than is looked at
+}
+
+func (l *listing) add(ctx context.Context, dir string, level int) error {
+	names, huge, err := l.w.names(dir)
+	if err != nil {
+		return err
+	}
+	l.huge = l.huge || huge
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(l.lines) == maxEntries {
+			l.full = true
+			return nil
+		}
+		place := filepath.Join(dir, name)
+		info, err := l.w.root.Lstat(place)
+		if err != nil {
+			continue // gone since
+		}
+		line := l.w.line(place, info)
+		if !info.IsDir() || l.w.protected(place) {
+			l.lines = append(l.lines, line)
+			continue
+		}
+		if level == l.depth {
+			l.lines = append(l.lines, line)
+			continue
+		}
+		if slices.Contains(skipped, name) {
+			l.lines = append(l.lines, line+"  (not listed)")
+			continue
+		}
+		at := len(l.lines)
+		l.lines = append(l.lines, line)
+		if err := l.add(ctx, place, level+1); ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			l.lines[at] += "  (can't be read)"
+		}
+	}
+	return nil
+}
+
+// names are the entries of a directory, sorted. Their details are asked for
+// through the root: those of ReadDir need not come from this directory.
+func (w *Workspace) names(dir string) (names []string, huge bool, err error) {
+	f, err := w.root.OpenFile(dir, nonblock, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	names, err = f.Readdirnames(maxDir + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	if huge = len(names) > maxDir; huge {
+		names = names[:maxDir]
+	}
+	slices.Sort(names)
+	return names, huge, nil
+}
+
+func (w *Workspace) line(place string, info fs.FileInfo) string {
+	name := slashed(place)
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		name = fmt.Sprintf("%q", name)
+	}
+	protected := ""
+	if w.protected(place) {
+		protected = "  (protected)"
+	}
+	switch {
+	case info.IsDir():
+		return name + "/" + protected
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := w.root.Readlink(place)
+		if err != nil {
+			target = "?"
+		}
+		return fmt.Sprintf("%s -> %s%s", name, shown(target), protected)
+	case !info.Mode().IsRegular():
+		return fmt.Sprintf("%s  (%s)", name, info.Mode().Type())
+	}
+	return fmt.Sprintf("%s  %s%s", name, size(info.Size()), protected)
+}
+
+// text writes the answer, what is missing first.
+func (l *listing) text(place string) string {
+	name := slashed(place)
+	if name == "." {
+		name = "the workspace"
+	}
+	head := fmt.Sprintf("[%s: %s", name, count(len(l.lines), "entry", "entries"))
+	if l.full {
+		head = fmt.Sprintf("[%s: the first %d entries; more were left out: list a directory of it, with less depth", name, len(l.lines))
+	}
+	if l.huge {
+		head += fmt.Sprintf("; a directory has more than %d entries, of which only those were looked at", maxDir)
+	}
+	return strings.Join(append([]string{head + "]"}, l.lines...), "\n")
+}

@@ -1,0 +1,182 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/fermata-agents/fermata/tool"
+)
+
+const (
+	maxPath  = 4096
+	maxLinks = 40
+)
+
+var errOutside = errors.New("is outside the workspace")
+
+// refuse says that a tool did nothing, and why, in one line.
+func refuse(name, format string, args ...any) error {
+	return tool.Refuse("%s refused: %s", name, fmt.Sprintf(format, args...))
+}
+
+// place finds out where in the workspace a path that the model wrote leads: a
+// relative path without symlinks. It need not exist. What is outside or
+// protected is refused.
+func (w *Workspace) place(name, path string) (string, error) {
+	inside, err := w.inside(path)
+	if err != nil {
+		return "", refuse(name, "%s %v", shown(path), err)
+	}
+	real, err := w.follow(inside)
+	if err != nil {
+		return "", explain(name, path, err)
+	}
+	if w.protected(inside) || w.protected(real) {
+		return "", refuse(name, "%s is protected, since such files usually hold secrets", shown(path))
+	}
+	return real, nil
+}
+
+// inside makes a path relative to the workspace by its letters alone.
+func (w *Workspace) inside(path string) (string, error) {
+	switch {
+	case len(path) > maxPath:
+		return "", fmt.Errorf("is no path: it is longer than %d bytes", maxPath)
+	case strings.ContainsRune(path, 0):
+		return "", errors.New("is no path: it has a NUL in it")
+	}
+	path = filepath.FromSlash(path)
+	if !filepath.IsAbs(path) {
+		if path = filepath.Clean(path); filepath.IsLocal(path) {
+			return path, nil
+		}
+		return "", errOutside
+	}
+	for _, root := range []string{w.given, w.real} {
+		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+			return rel, nil
+		}
+	}
+	return "", errOutside
+}
+
+// follow replaces the symlinks of a relative path by what they point to, as far
+// as the path exists. It decides nothing about safety: whatever it returns is
+// opened through the root.
+func (w *Workspace) follow(path string) (string, error) {
+	done, rest := ".", strings.Split(path, string(filepath.Separator))
+	for links := 0; len(rest) > 0; {
+		next := filepath.Join(done, rest[0])
+		rest = rest[1:]
+		info, err := w.root.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(append([]string{next}, rest...)...), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", syscall.ELOOP
+		}
+		target, err := w.root.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(w.real, done, target)
+		}
+		if target, err = w.inside(target); err != nil {
+			return "", err
+		}
+		done, rest = ".", append(strings.Split(target, string(filepath.Separator)), rest...)
+	}
+	return done, nil
+}
+
+// open opens a regular file at a place for reading. It never waits for the
+// other end of a pipe, and what it opens is what was checked: a file that was
+// exchanged in between is refused.
+func (w *Workspace) open(name, path, place string) (*os.File, fs.FileInfo, error) {
+	want, err := w.root.Lstat(place)
+	if err != nil {
+		return nil, nil, explain(name, path, err)
+	}
+	if err := regular(name, path, want); err != nil {
+		return nil, nil, err
+	}
+	f, err := w.root.OpenFile(place, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, explain(name, path, err)
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, want) {
+		err = errors.New("was exchanged while it was being opened")
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %s %w", name, shown(path), err)
+	}
+	return f, info, nil
+}
+
+func regular(name, path string, info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return refuse(name, "%s is a directory; see %s", shown(path), ListTool)
+	case !info.Mode().IsRegular():
+		return refuse(name, "%s is no regular file (%s)", shown(path), info.Mode().Type())
+	}
+	return nil
+}
+
+// explain turns an error of the file system into one line for the model, which
+// names its own path and none of the machine's.
+func explain(name, path string, err error) error {
+	var bare error = err
+	for e := (*fs.PathError)(nil); errors.As(bare, &e); {
+		bare = e.Err
+	}
+	for e := (*os.LinkError)(nil); errors.As(bare, &e); {
+		bare = e.Err
+	}
+	switch {
+	case errors.Is(bare, fs.ErrNotExist):
+		return refuse(name, "%s does not exist", shown(path))
+	case errors.Is(bare, fs.ErrPermission):
+		return refuse(name, "%s may not be touched by this worker (%v)", shown(path), bare)
+	case errors.Is(bare, syscall.ENOTDIR):
+		return refuse(name, "%s leads through a file", shown(path))
+	case errors.Is(bare, syscall.ELOOP):
+		return refuse(name, "%s leads through too many symlinks", shown(path))
+	case errors.Is(bare, syscall.ENAMETOOLONG):
+		return refuse(name, "%s has a name that is too long", shown(path))
+	case errors.Is(bare, errOutside) || bare.Error() == "path escapes from parent": // os.Root's, which is not exported
+		return refuse(name, "%s %v", shown(path), errOutside)
+	}
+	return fmt.Errorf("%s: %s: %w", name, shown(path), bare)
+}
+
+// shown writes a path into a message: bounded, and quoted where it is odd.
+func shown(path string) string {
+	const most = 200
+	if len(path) > most {
+		path = path[:most] + "…"
+	}
+	if q := strconv.Quote(path); path == "" || q != `"`+path+`"` {
+		return q
+	}
+	return path
+}
+
+// slashed is a place as models write and read it.
+func slashed(place string) string { return filepath.ToSlash(place) }

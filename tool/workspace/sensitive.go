@@ -1,0 +1,74 @@
+package workspace
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names of what usually holds secrets, in lower case (catalogue HA-114).
+var (
+	secretFiles = []string{
+		".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd",
+		".dockercfg", ".vault-token", ".terraformrc", ".boto", ".s3cfg", "application_default_credentials.json",
+	}
+	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx"}
+	secretDirs = []string{".ssh", ".gnupg", ".password-store"}
+	// secretPaths are ends of paths, files or directories, whose last name alone says nothing.
+	secretPaths = []string{
+		".aws/credentials", ".aws/cli", ".aws/sso", ".azure/accesstokens.json", ".azure/msal_token_cache.json", ".cargo/credentials",
+		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config",
+	}
+	// privateKeys begin the names of ssh's private keys, id_rsa_work too.
+	privateKeys = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
+	// copyEnds are left behind by editors and careful people.
+	copyEnds = []string{"~", ".bak", ".old", ".orig", ".save"}
+	// plainEnds mark an .env file that is there to be read.
+	plainEnds = []string{".example", ".sample", ".template", ".dist"}
+)
+
+func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && sensitive(place) }
+
+// sensitive tells whether a relative path, or a directory on its way, usually
+// holds secrets. Letters count in any case: file systems may not tell them apart.
+func sensitive(place string) bool {
+	names := strings.Split(strings.ToLower(filepath.ToSlash(place)), "/")
+	for i, name := range names {
+		// Windows reads "name. " and "name:stream" as name.
+		name, _, _ = strings.Cut(name, ":")
+		names[i] = strings.TrimRight(name, ". ")
+		if secretName(names[i]) || slices.Contains(secretDirs, names[i]) {
+			return true
+		}
+		if i > 0 && slices.ContainsFunc(secretPaths, func(end string) bool {
+			way := strings.Join(names[:i+1], "/")
+			return way == end || strings.HasSuffix(way, "/"+end)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func secretName(name string) bool {
+	for _, end := range copyEnds {
+		name = strings.TrimSuffix(name, end)
+	}
+	ends := func(end string) bool { return strings.HasSuffix(name, end) }
+	begins := func(start string) bool { return strings.HasPrefix(name, start) }
+	switch {
+	case strings.HasPrefix(name, ".env."):
+		return !slices.ContainsFunc(plainEnds, ends)
+	case filepath.Ext(name) == "" && slices.ContainsFunc(privateKeys, begins):
+		return true
+	}
+	return slices.Contains(secretFiles, name) || slices.ContainsFunc(secretEnds, ends)
+}
+
+// ofGit tells whether a place is git's own: what is written there is run or
+// believed by the next git command, whoever gives it.
+func ofGit(place string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(place), "/"), func(name string) bool {
+		return strings.EqualFold(strings.TrimRight(name, ". "), ".git")
+	})
+}

@@ -1,0 +1,151 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/tool"
+)
+
+const (
+	shellPath      = "/bin/sh"
+	maxCommand     = 100_000 // bytes; the kernel has a limit a little above
+	commandTime    = 2 * time.Minute
+	maxCommandTime = 30 * time.Minute
+	progressEvery  = 500 * time.Millisecond
+	// grace is what a command has between SIGTERM and SIGKILL.
+	grace = 500 * time.Millisecond
+	// lingering is how long we wait for what SIGKILL should have ended.
+	lingering = 5 * time.Second
+)
+
+const shellHelp = "Runs a command with /bin/sh in the workspace and answers with its exit status and its output, both streams together; " +
+	"of a long output the beginning and the end. It has no input and no terminal. Whatever it starts is ended when the command ends or its time is up. "
+
+type shellArgs struct {
+	Command string `json:"command" jsonschema:"the command, as for sh -c"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"how long it may take, up to 1800; 120 where absent"`
+	Dir     string `json:"dir,omitempty" jsonschema:"the directory to run it in, relative to the workspace; the workspace itself where absent"`
+}
+
+// command is one command on its way.
+type command struct {
+	text  string
+	dir   string // absolute
+	home  string
+	temp  string
+	limit time.Duration
+}
+
+func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (string, error) {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return "", refuse(ShellTool, "command is empty")
+	case len(in.Command) > maxCommand:
+		return "", refuse(ShellTool, "the command is longer than %d bytes; write it to a file and run that", maxCommand)
+	case strings.ContainsRune(in.Command, 0):
+		return "", refuse(ShellTool, "the command has a NUL in it")
+	case in.Timeout < 0 || time.Duration(in.Timeout)*time.Second > maxCommandTime:
+		return "", refuse(ShellTool, "timeout_seconds is 1 to %d", int(maxCommandTime.Seconds()))
+	case w.opts.MustConfine && !w.Confined():
+		return "", refuse(ShellTool, "this machine's kernel can't hold commands in the workspace")
+	}
+	place, err := w.directory(ShellTool, in.Dir)
+	if err != nil {
+		return "", err
+	}
+	if err := ended(ctx); err != nil {
+		return "", err
+	}
+	c := command{text: in.Command, dir: filepath.Join(w.real, place), limit: commandTime}
+	if in.Timeout > 0 {
+		c.limit = time.Duration(in.Timeout) * time.Second
+	}
+	if c.temp, err = os.MkdirTemp("", "fermata-"); err != nil {
+		return "", fmt.Errorf("%s: no temporary directory: %w", ShellTool, err)
+	}
+	defer os.RemoveAll(c.temp)
+	if c.home, err = w.commandHome(c.temp); err != nil {
+		return "", fmt.Errorf("%s: no home for the command: %w", ShellTool, err)
+	}
+	return w.run(ctx, call, c)
+}
+
+// commandHome makes the directory that a command has as HOME. Where nothing
+// lasts, as for a user without a home, it is one in the temporary directory.
+func (w *Workspace) commandHome(temp string) (string, error) {
+	if w.home != "" {
+		err := os.MkdirAll(w.home, 0o700)
+		if err == nil || w.opts.Home != "" {
+			return w.home, err
+		}
+	}
+	home := filepath.Join(temp, "home")
+	return home, os.MkdirAll(home, 0o700)
+}
+
+// How a command can end.
+const (
+	byItself = iota + 1
+	byTime
+	byCaller
+)
+
+func (w *Workspace) run(ctx context.Context, call *tool.Call, c command) (string, error) {
+	began := time.Now()
+	g, err := w.start(c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return "", refuse(ShellTool, "there is no shell to run on this system")
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: the command could not be started: %w", ShellTool, err)
+	}
+	limit, tick := time.NewTimer(c.limit), time.NewTicker(progressEvery)
+	defer limit.Stop()
+	defer tick.Stop()
+	how := 0
+	for how == 0 {
+		select {
+		case <-g.exited:
+			how = byItself
+		case <-limit.C:
+			how = byTime
+		case <-ctx.Done():
+			how = byCaller
+		case <-tick.C:
+			if line := g.out.news(); line != "" && call != nil {
+				call.Progress("%s", line)
+			}
+		}
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	gone := g.end()
+	// A command that was cut short is a result, too: the model is told what it did until then.
+	return report(how, gone, took, g), nil
+}
+
+// report writes the answer, how the command ended first.
+func report(how int, gone bool, took time.Duration, g *group) string {
+	text := g.out.String()
+	if text == "" {
+		text = "(no output)"
+	}
+	var head string
+	switch how {
+	case byItself:
+		head = fmt.Sprintf("%s after %s", g.status(), took)
+	case byTime:
+		head = fmt.Sprintf("its time was up after %s: the command and all that it had started were ended", took)
+	case byCaller:
+		head = fmt.Sprintf("cancelled after %s: the command and all that it had started were ended", took)
+	}
+	if !gone {
+		head += "; a process of it could not be ended yet"
+	}
+	return "[" + head + "]\n" + text
+}

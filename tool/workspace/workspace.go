@@ -1,0 +1,146 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// The names of the tools.
+const (
+	ReadTool  = "fs_read"
+	ListTool  = "fs_list"
+	GrepTool  = "fs_grep"
+	WriteTool = "fs_write"
+	ShellTool = "shell_run"
+)
+
+// Versions of Landlock. From the first on (Linux 6.2) files elsewhere can't be
+// truncated either, from the second on (6.12) processes elsewhere can't be signalled.
+const (
+	filesABI   = 3
+	signalsABI = 6
+)
+
+// Options says how a workspace is held; nil means every default.
+type Options struct {
+	// AllowSensitive lets the file tools read and write what usually holds
+	// secrets. The package comment says what that is.
+	AllowSensitive bool
+	// Env names environment variables of this process that the shell is given
+	// besides the short list that it always gets.
+	Env []string
+	// Home is what the shell has as HOME. Empty means a directory of this
+	// workspace below [os.UserCacheDir].
+	Home string
+	// Read and Write are further absolute paths that a confined shell may read,
+	// or read and write, such as a module cache that is shared.
+	Read, Write []string
+	// MustConfine refuses commands where the kernel can't hold them.
+	MustConfine bool
+}
+
+// Workspace is one directory and the tools that work in it. It may be used from
+// many goroutines at once.
+type Workspace struct {
+	root  *os.Root
+	given string // the root as it was named, absolute
+	real  string // the root without symlinks
+	home  string // HOME of the shell; empty for one that lasts a command
+	opts  Options
+	abi   int // of Landlock; zero where the kernel lacks it
+}
+
+// Open opens a directory as a workspace. A fault in the options or a root that
+// is no directory is an [agent.InvalidInput] error.
+func Open(root string, o *Options) (*Workspace, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	w := &Workspace{opts: *o, abi: landlockABI()}
+	var err error
+	if w.given, err = filepath.Abs(root); err == nil {
+		w.real, err = filepath.EvalSymlinks(w.given)
+	}
+	if err == nil {
+		w.root, err = os.OpenRoot(w.real)
+	}
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "workspace %q can't be opened: %w", root, err).At("workspace")
+	}
+	w.home = o.home(w.real)
+	return w, nil
+}
+
+func (o *Options) check() error {
+	for _, path := range append([]string{o.Home}, append(o.Read, o.Write...)...) {
+		if path != "" && !filepath.IsAbs(path) {
+			return agent.Errorf(agent.InvalidInput, "workspace: %q must be an absolute path", path).At("workspace")
+		}
+	}
+	return nil
+}
+
+func (o *Options) home(root string) string {
+	if o.Home != "" {
+		return o.Home
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "" // a process without a home: each command gets a new one
+	}
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(cache, "fermata", "shell", hex.EncodeToString(sum[:8]))
+}
+
+// Close gives the directory back. Tools that are called later fail.
+func (w *Workspace) Close() error { return w.root.Close() }
+
+// Tools are fs_read, fs_list, fs_grep, fs_write and shell_run.
+func (w *Workspace) Tools() []tool.Tool {
+	return []tool.Tool{
+		tool.New(ReadTool, readHelp, w.read, &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
+		tool.New(ListTool, listHelp, w.list, &tool.Options{Local: true, Attempts: 2, Timeout: time.Minute}),
+		tool.New(GrepTool, grepHelp, w.grep, &tool.Options{ReadOnly: true, Attempts: 2, Timeout: 2 * grepTime}),
+		tool.New(WriteTool, writeHelp, w.write, &tool.Options{Timeout: time.Minute}),
+		tool.New(ShellTool, shellHelp+w.Confinement(), w.shell, &tool.Options{Timeout: maxCommandTime + time.Minute}),
+	}
+}
+
+// Confined tells whether the kernel keeps what shell_run starts from the files
+// outside of the workspace, as the package comment describes.
+func (w *Workspace) Confined() bool { return w.abi >= filesABI }
+
+// Confinement says in a sentence what holds a command: for the model and for people.
+func (w *Workspace) Confinement() string {
+	held := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): they can write only there, in HOME and in TMPDIR, and read besides only the system's files", w.abi)
+	switch {
+	case w.abi >= signalsABI:
+		return held + "."
+	case w.Confined():
+		return held + "; they can signal other processes of this user."
+	case w.opts.MustConfine:
+		return "Commands are refused: this machine's kernel can't hold them in the workspace."
+	case w.abi > 0:
+		return held + "; they can truncate files elsewhere and signal other processes of this user. Stay in the workspace."
+	}
+	return "Nothing but your care holds commands in the workspace on this machine: stay in it."
+}
+
+// ended tells whether nobody waits for the result any more.
+func ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// maxEdit is how large a file may be in which a piece is replaced.
+const maxEdit = 4 << 20
+
+const writeHelp = "Writes a file of the workspace, at once or not at all; directories on the way are made. " +
+	"Either give content, the whole new text, or old and new: old must stand in the file exactly once and is replaced by new."
+
+type writeArgs struct {
+	Path    string  `json:"path" jsonschema:"the file, relative to the workspace"`
+	Content *string `json:"content,omitempty" jsonschema:"the whole new text of the file"`
+	Old     *string `json:"old,omitempty" jsonschema:"the text to replace, with its white space and enough of its surroundings to stand there only once"`
+	New     *string `json:"new,omitempty" jsonschema:"what to put in its place; empty to remove it"`
+}
+
+func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (string, error) {
+	if whole, part := in.Content != nil, in.Old != nil && in.New != nil; whole == part || whole && (in.Old != nil || in.New != nil) {
+		return "", refuse(WriteTool, "give either content, or both old and new")
+	}
+	place, err := w.place(WriteTool, in.Path)
+	if err != nil {
+		return "", err
+	}
+	if ofGit(place) && !w.opts.AllowSensitive {
+		return "", refuse(WriteTool, "%s is git's own; change it by git commands", shown(in.Path))
+	}
+	info, err := w.target(in.Path, place)
+	if err != nil {
+		return "", err
+	}
+	if err := ended(ctx); err != nil {
+		return "", err
+	}
+	if in.Content != nil {
+		return w.writeWhole(in, place, info)
+	}
+	return w.writePart(in, place, info)
+}
+
+// target looks at what is to be written over; nil where there is nothing yet.
+func (w *Workspace) target(path, place string) (fs.FileInfo, error) {
+	info, err := w.root.Lstat(place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explain(WriteTool, path, err)
+	}
+	if err := regular(WriteTool, path, info); err != nil {
+		return nil, err
+	}
+	if info.Mode()&0o200 == 0 {
+		return nil, refuse(WriteTool, "%s is read-only", shown(path))
+	}
+	return info, nil
+}
+
+func (w *Workspace) writeWhole(in writeArgs, place string, info fs.FileInfo) (string, error) {
+	if err := w.replace(place, []byte(*in.Content), info); err != nil {
+		return "", explain(WriteTool, in.Path, err)
+	}
+	now := fmt.Sprintf("%s, %s", lines(*in.Content), size(int64(len(*in.Content))))
+	if info == nil {
+		return fmt.Sprintf("%s: created, %s", slashed(place), now), nil
+	}
+	return fmt.Sprintf("%s: written, %s (it had %s)", slashed(place), now, size(info.Size())), nil
+}
+
+func (w *Workspace) writePart(in writeArgs, place string, info fs.FileInfo) (string, error) {
+	old, text := []byte(*in.Old), *in.New
+	switch {
+	case len(old) == 0:
+		return "", refuse(WriteTool, "old is empty; to write a whole file, give content")
+	case *in.Old == text:
+		return "", refuse(WriteTool, "old and new are the same")
+	case info == nil:
+		return "", refuse(WriteTool, "%s does not exist; to make it, give content", shown(in.Path))
+	case info.Size() > maxEdit:
+		return "", refuse(WriteTool, "%s is too large to edit (%s, at most %s)", shown(in.Path), size(info.Size()), size(maxEdit))
+	}
+	f, info, err := w.open(WriteTool, in.Path, place)
+	if err != nil {
+		return "", err
+	}
+	was, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
+	f.Close()
+	if err != nil {
+		return "", explain(WriteTool, in.Path, err)
+	}
+	at := bytes.Index(was, old)
+	if n := bytes.Count(was, old); n != 1 || bytes.Contains(was[at+1:], old) {
+		return "", refuse(WriteTool, "%s", notOnce(in.Path, was, *in.Old))
+	}
+	now := bytes.Join([][]byte{was[:at], was[at+len(old):]}, []byte(text))
+	if err := w.replace(place, now, info); err != nil {
+		return "", explain(WriteTool, in.Path, err)
+	}
+	return fmt.Sprintf("%s: replaced %s by %s at line %d, now %s", slashed(place),
+		lines(*in.Old), lines(text), 1+bytes.Count(was[:at], []byte("\n")), size(int64(len(now)))), nil
+}
+
+// notOnce says why a text can't be replaced, so that the next try can be right.
+func notOnce(path string, text []byte, old string) string {
+	var at []string
+	for from := 0; len(at) < 10; {
+		i := bytes.Index(text[from:], []byte(old))
+		if i < 0 {
+			break
+		}
+		at = append(at, fmt.Sprint(1+bytes.Count(text[:from+i], []byte("\n"))))
+		from += i + 1
+	}
+	switch {
+	case len(at) > 0:
+		return fmt.Sprintf("old stands in %s more than once (lines %s); give more of its surroundings", shown(path), strings.Join(at, ", "))
+	case bytes.Contains(text, []byte(strings.ReplaceAll(old, "\n", "\r\n"))):
+		return fmt.Sprintf("old is not in %s as it was given: the file's lines end in CR LF", shown(path))
+	}
+	return fmt.Sprintf("old is not in %s; read it again, white space counts", shown(path))
+}
+
+// replace puts a new file in the place of an old one, so that whoever reads it
+// sees the one or the other, also after a crash. The mode is kept.
+func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
+	dir := filepath.Dir(place)
+	if err := w.root.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, ".fermata-"+rand.Text()+".tmp")
+	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil && info != nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = w.root.Rename(temp, place)
+	}
+	if err != nil {
+		w.root.Remove(temp)
+	}
+	return err
+}
+
+// lines counts lines as people do: a last line may lack its line end.
+func lines(text string) string {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return count(n, "line", "lines")
+}

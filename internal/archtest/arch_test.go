@@ -190,3 +190,12 @@ func TestTheRootModuleIsLight(t *testing.T) {
 		}
 	}
 }
+
+// The README's program is the one that examples/hello tests.
+func TestTheReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	program, err := os.ReadFile("../../examples/hello/main.go")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), "```go\n"+string(program)+"```")
+}

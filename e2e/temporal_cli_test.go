@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// cli runs the plain temporal command against the stage's server.
+func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
+	t.Helper()
+	path, err := exec.LookPath("temporal")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("the temporal command is missing")
+		}
+		t.Skip("the temporal command is not on the PATH")
+	}
+	cmd := exec.CommandContext(t.Context(), path, append(args, "--address", s.addr)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	return cmd.Output()
+}
+
+// Whoever has no program of ours starts, asks and reads with the plain temporal
+// command, and what it prints is what docs/wire.md says.
+func TestPlainTemporalCommand(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, testsuite.Reply{Text: "done"}), echo(nil))
+	session := "cli-" + s.queue
+	_, err := s.cli(t, "workflow", "start", "-w", session, "--type", "fermata.run", "--task-queue", s.queue,
+		"--input", `{"agent":"tester","input":{"text":"Pay invoice 118"},"by":"ana@acme.com"}`)
+	require.NoError(t, err)
+
+	raw, err := s.cli(t, "workflow", "result", "-w", session, "-o", "json")
+	require.NoError(t, err)
+	var result struct{ Result agent.Outcome }
+	require.NoError(t, json.Unmarshal(raw, &result), "%s", raw)
+	require.Equal(t, agent.Completed, result.Result.Status)
+	require.Equal(t, "done", result.Result.Text)
+
+	for name, into := range map[string]any{"status": &agent.RunStatus{}, "transcript": &struct{ Messages []agent.Message }{}, "state": &struct{ V int }{}} {
+		raw, err = s.cli(t, "workflow", "query", "-w", session, "--type", name, "-o", "json")
+		require.NoError(t, err)
+		var answer struct{ QueryResult []json.RawMessage }
+		require.NoError(t, json.Unmarshal(raw, &answer), "%s", raw)
+		require.NoError(t, json.Unmarshal(answer.QueryResult[0], into), "%s", raw)
+		if status, ok := into.(*agent.RunStatus); ok {
+			require.Equal(t, agent.Completed, status.Status)
+			require.Equal(t, session, status.Session)
+			require.Equal(t, 2, status.Turn)
+		}
+	}
+
+	// What is wrong is refused with a code, and the message alone says what and where.
+	_, err = s.cli(t, "workflow", "start", "-w", session+"-bad", "--type", "fermata.run", "--task-queue", s.queue,
+		"--input", `{"agent":"tester","input":{"txt":"Pay"}}`)
+	require.NoError(t, err)
+	run, err := s.Get(t.Context(), session+"-bad")
+	require.NoError(t, err)
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.InvalidInput, out.Error.Code)
+	require.Equal(t, "input.txt", out.Error.Path)
+	require.Equal(t, "start refused: input.txt is not known here", out.Error.Message)
+	raw, err = s.cli(t, "workflow", "result", "-w", session+"-bad")
+	require.Error(t, err)
+	require.Contains(t, string(raw), "input.txt is not known here")
+}
+
+// temporal workflow cancel is the verb cancel; a terminated run is told as what it is.
+func TestCancelAndTerminateFromOutside(t *testing.T) {
+	for verb, want := range map[string]string{"cancel": agent.ReasonRequested, "terminate": agent.ReasonTerminated} {
+		t.Run(verb, func(t *testing.T) {
+			s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: patience}))
+			run, err := s.Start(t.Context(), "tester", "go", &client.StartOptions{Labels: map[string]string{"team": "a"}})
+			require.NoError(t, err)
+			s.until(t, run, agent.TurnStarted)
+			_, err = s.cli(t, "workflow", verb, "-w", run.Session)
+			require.NoError(t, err)
+			out, err := run.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, agent.Cancelled, out.Status)
+			require.Equal(t, want, out.Reason)
+			var listed []client.Listed
+			require.Eventually(t, func() bool { // visibility follows a little later
+				for l, err := range s.List(t.Context(), client.Filter{Status: agent.Cancelled, Query: "WorkflowId = '" + run.Session + "'"}) {
+					require.NoError(t, err)
+					listed = append(listed, l)
+				}
+				return len(listed) > 0
+			}, patience, 50*time.Millisecond)
+			require.Equal(t, agent.Cancelled, listed[0].Status)
+			require.Equal(t, "go", listed[0].Task)
+		})
+	}
+}

@@ -57,7 +57,7 @@ func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input f
 func (r *run) open(ctx workflow.Context, e loop.Open) {
 	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 10 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
 	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		return loop.Opened{Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Sources: o.Sources, Err: err}
@@ -76,7 +76,7 @@ func (r *run) list(ctx workflow.Context, e loop.List) {
 
 // forever is for steps that only time can mend: a worker or a store that is gone
 // comes back. What does not come back is an error that is not retryable.
-var forever = temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second}
+var forever = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second}
 
 // grace is what a step is given beyond the time that it gives itself, so that it
 // can say itself that its time was up.

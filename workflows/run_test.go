@@ -2,14 +2,21 @@ package workflows_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	sdktest "go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
@@ -81,4 +88,230 @@ func TestToolThenText(t *testing.T) {
 	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, OK: 1}}, o.Tools)
 	last := script.Requests()[1]
 	require.Equal(t, "3", last.Messages[2].Parts[0].Result.Text)
+}
+
+func rows(b *bench, request int) []*agent.ToolResult {
+	messages := b.script.Requests()[request].Messages
+	var out []*agent.ToolResult
+	for _, p := range messages[len(messages)-1].Parts {
+		out = append(out, p.Result)
+	}
+	return out
+}
+
+func calls(names ...string) (out []testsuite.Call) {
+	for _, n := range names {
+		out = append(out, testsuite.Call{Tool: n, Arguments: map[string]any{}})
+	}
+	return out
+}
+
+type none struct{}
+
+// Whatever a tool does, its result is a row for the model (HA-08, HA-09, PA-85, PA-86).
+func TestWhatToolsDoIsTold(t *testing.T) {
+	b := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Calls: append(calls("fails", "panics", "refuses", "nope", "huge"), testsuite.Call{Tool: "add", Raw: `{"a":`}, testsuite.Call{Tool: "add", Raw: `{"a":"x"}`})},
+		testsuite.Reply{Text: "I see."},
+	),
+		tool.New("fails", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("disk full") }, nil),
+		tool.New("panics", "", func(context.Context, *tool.Call, none) (string, error) { panic("ouch") }, nil),
+		tool.New("refuses", "", func(context.Context, *tool.Call, none) (string, error) { return "", tool.Refuse("not on Sundays") }, nil),
+		tool.New("huge", "", func(context.Context, *tool.Call, none) (string, error) { return strings.Repeat("x", 10<<20), nil }, nil),
+		tool.New("add", "", func(context.Context, *tool.Call, struct{ A int }) (int, error) { return 0, nil }, nil),
+	)
+	o := b.run(t, "go")
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	want := []struct {
+		status agent.CallStatus
+		says   string
+	}{
+		{agent.CallFailed, "disk full"}, {agent.CallFailed, "panicked: ouch"}, {agent.CallRejected, "not on Sundays"},
+		{agent.CallRejected, "Tool not found: nope"}, {agent.CallOK, "[cut here: the result has 10485760 bytes"},
+		{agent.CallRejected, "not a JSON object"}, {agent.CallRejected, "do not fit the tool's schema"},
+	}
+	got := rows(b, 1)
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		require.Equal(t, w.status, got[i].Status, got[i].Text)
+		require.Contains(t, got[i].Text, w.says)
+	}
+	require.Less(t, len(got[4].Text), 200<<10)
+	require.Equal(t, 10<<20, got[4].Size)
+}
+
+// A tool that may run again is called again with growing delay and the same key;
+// one that may not, is not (HA-44).
+func TestToolsThatMayRunAgain(t *testing.T) {
+	var keys []string
+	flaky := tool.New("flaky", "", func(_ context.Context, c *tool.Call, _ none) (string, error) {
+		keys = append(keys, c.Key)
+		if c.Attempt < 4 {
+			return "", errors.New("not yet")
+		}
+		return "at last", nil
+	}, &tool.Options{Attempts: 4})
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("flaky")}, testsuite.Reply{Text: "done"}), flaky)
+	begun := b.Now()
+	o := b.run(t, "go")
+	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, "at last", rows(b, 1)[0].Text)
+	require.Len(t, keys, 4)
+	require.Equal(t, slices.Repeat(keys[:1], 4), keys, "every attempt has the same key")
+	require.GreaterOrEqual(t, b.Now().Sub(begun), 7*time.Second, "1, 2 and 4 seconds were waited")
+}
+
+// A tool that hangs is stopped when its time is up, and the model is told (PA-67, HL-05).
+func TestAToolThatHangs(t *testing.T) {
+	hangs := tool.New("hangs", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, &tool.Options{Timeout: 50 * time.Millisecond})
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("hangs")}, testsuite.Reply{Text: "done"}), hangs)
+	o := b.run(t, "go")
+	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, agent.CallFailed, rows(b, 1)[0].Status)
+	require.Contains(t, rows(b, 1)[0].Text, "stopped after 50ms")
+}
+
+// Long arguments are read from the transcript, and arrive whole.
+func TestLongArguments(t *testing.T) {
+	var got string
+	write := tool.New("write", "", func(_ context.Context, _ *tool.Call, in struct{ Text string }) (string, error) {
+		got = in.Text
+		return "ok", nil
+	}, nil)
+	long := strings.Repeat("y", 50_000)
+	b := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: "write", Arguments: map[string]any{"Text": long}}}}, testsuite.Reply{Text: "done"}), write)
+	b.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, args converter.EncodedValues) {
+		if info.ActivityType.Name == activities.CallTool.Name {
+			var in activities.ToolInput
+			require.NoError(t, args.Get(&in))
+			require.Empty(t, in.Arguments)
+		}
+	})
+	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, long, got)
+}
+
+// A provider that fails is asked again, as often as the agent says and no sooner
+// than it asks for; final failures are not repeated (PA-43, PA-48, HA-18, HA-24).
+func TestProvidersThatFail(t *testing.T) {
+	fail := func(kind agent.FaultKind, n int) []testsuite.Failure {
+		return slices.Repeat([]testsuite.Failure{{Kind: kind, HTTP: 503, Message: "no", RetryAfter: time.Minute}}, n)
+	}
+	for name, c := range map[string]struct {
+		fail   []testsuite.Failure
+		code   agent.Code
+		asked  int
+		waited time.Duration
+	}{
+		"three times":  {fail(agent.FaultOverload, 3), "", 4, 3 * time.Minute},
+		"four times":   {fail(agent.FaultRateLimit, 4), agent.ProviderError, 4, 3 * time.Minute},
+		"wrong key":    {fail(agent.FaultAuth, 1), agent.ProviderAuth, 1, 0},
+		"no money":     {fail(agent.FaultQuota, 1), agent.ProviderError, 1, 0},
+		"wrong":        {fail(agent.FaultBadRequest, 1), agent.ProviderError, 1, 0},
+		"over long":    {fail(agent.FaultContext, 1), agent.ProviderError, 1, 0},
+		"broken twice": {fail(agent.FaultTransient, 2), "", 3, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done", Fail: c.fail}))
+			begun := b.Now()
+			o := b.run(t, "go")
+			require.Len(t, b.script.Requests(), c.asked)
+			require.GreaterOrEqual(t, b.Now().Sub(begun), c.waited)
+			if c.code == "" {
+				require.Equal(t, agent.Completed, o.Status)
+				return
+			}
+			require.Equal(t, agent.Failed, o.Status)
+			require.Equal(t, c.code, o.Error.Code)
+			require.Equal(t, string(c.code), o.Reason)
+			require.Equal(t, agent.ProviderFault{Kind: c.fail[0].Kind, Model: "script", HTTP: 503}, *o.Error.Provider)
+		})
+	}
+}
+
+// A model that falls silent, or takes too long, is given up and asked again (PA-66).
+func TestAModelThatHangs(t *testing.T) {
+	for name, def := range map[string]agent.Definition{
+		"silent": {ModelSilence: agent.Duration(30 * time.Millisecond), ModelAttempts: 1},
+		"slow":   {ModelTimeout: agent.Duration(30 * time.Millisecond), ModelAttempts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "late", Delay: time.Minute}))
+			o := b.run(t, "go")
+			require.Equal(t, agent.ProviderError, o.Error.Code)
+			require.Equal(t, agent.FaultTimeout, o.Error.Provider.Kind)
+		})
+	}
+}
+
+// Output is held to its schema, in whatever Markdown the model puts it (HA-65).
+func TestOutputIsRepairedOnce(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`)
+	b := setup(t, agent.Definition{Output: schema}, testsuite.NewScript(
+		testsuite.Reply{Text: `{"town":"Rome"}`}, testsuite.Reply{Text: "```json\n{\"city\":\"Rome\"}\n```"}))
+	o := b.run(t, "where?")
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.JSONEq(t, `{"city":"Rome"}`, string(o.Output))
+	last := b.script.Requests()[1].Messages
+	require.Equal(t, agent.NoteRepair, last[len(last)-1].Note)
+	require.Contains(t, last[len(last)-1].TextOf(), "town")
+
+	finish := agent.Definition{Output: schema, Completion: agent.CompleteTool}
+	b = setup(t, finish, testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"town": "Rome"}}}},
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: "finish", Arguments: map[string]any{"city": "Rome"}}}}))
+	o = b.run(t, "where?")
+	require.Equal(t, agent.ReasonFinished, o.Reason, "%+v", o.Error)
+	require.JSONEq(t, `{"city":"Rome"}`, string(o.Output))
+}
+
+// The working time is a durable timer: an hour passes in no time here (PA-65).
+func TestTheClockEndsARun(t *testing.T) {
+	slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) { return "", errors.New("again") }, &tool.Options{Attempts: 100})
+	b := setup(t, agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Calls: calls("slow")}), slow)
+	begun := b.Now()
+	o := b.run(t, "go")
+	require.Equal(t, agent.LimitTime, o.Error.Code)
+	require.Equal(t, time.Hour, b.Now().Sub(begun).Round(time.Minute))
+	require.Equal(t, []agent.ToolCount{{Tool: "slow", Calls: 1, Unknown: 1}}, o.Tools)
+}
+
+// A local tool that is slower than local tools may be is started anew as an
+// ordinary one.
+func TestALocalToolThatIsSlow(t *testing.T) {
+	var local, regular atomic.Int32
+	slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			local.Add(1)
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		regular.Add(1)
+		return "done", nil
+	}, &tool.Options{Local: true})
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("slow")}, testsuite.Reply{Text: "done"}), slow)
+	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.Equal(t, "done", rows(b, 1)[0].Text)
+	require.EqualValues(t, 1, regular.Load())
+}
+
+// A long history is carried over at a turn's boundary, with next to nothing in it.
+func TestCarryOver(t *testing.T) {
+	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { return strings.Repeat("z", 100_000), nil }, nil)
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("add")}, testsuite.Reply{Text: "done"}), add)
+	b.SetContinueAsNewSuggested(true)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]any{"agent": "tester", "input": map[string]any{"text": "go"}})
+	require.NoError(t, err)
+	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, b.GetWorkflowError(), &next)
+	var size int
+	for _, p := range next.Input.GetPayloads() {
+		size += len(p.GetData())
+	}
+	require.Less(t, size, 4<<10, "the carried state is small, whatever was said")
 }

@@ -43,7 +43,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 	}
 	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, Summary: in.Tool,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, MaximumAttempts: int32(in.Attempts)},
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts)},
 	}, in)
 	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
 		return loop.Returned{Result: resultOf(in, result, err)}

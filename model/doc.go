@@ -2,4 +2,8 @@
 // it answers. Adapters to providers are modules of their own under provider/;
 // they translate data and sort failures, and never retry, wait or count: that
 // is done once, by the runtime.
+//
+// What adapters agree on stands here, too: faults ([Fault], [KindOf]), the calls
+// of tools ([Call], [CallIDs]), schemas ([InputSchema], [OutputSchema]), and for
+// those that speak HTTP an [Endpoint], its client and the [Body] of its answers.
 package model

@@ -1,0 +1,131 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// problem is the provider's own account of a failure, in an answer's body or in
+// the midst of a stream.
+type problem struct {
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+		Details struct {
+			Code string `json:"error_code"`
+		} `json:"details"`
+	} `json:"error"`
+	RequestID string `json:"request_id"`
+}
+
+// statuses are the HTTP statuses that the types of problems come with: in a
+// stream, only the type comes.
+var statuses = map[string]int{
+	"invalid_request_error": 400,
+	"authentication_error":  401,
+	"billing_error":         402,
+	"permission_error":      403,
+	"not_found_error":       404,
+	"conflict_error":        409,
+	"request_too_large":     413,
+	"rate_limit_error":      429,
+	"api_error":             500,
+	"timeout_error":         504,
+	"overloaded_error":      529,
+}
+
+// What the messages say where status and type tell too little.
+var (
+	saysQuota   = []string{"credit balance is too low", "specified api usage limits", "spend limit"}
+	saysContext = []string{"prompt is too long", "exceed context limit", "exceeds the context window", "context window exceeded", "maximum context length", "context_length_exceeded"}
+)
+
+// kind sorts a problem that came with status.
+func (p *problem) kind(status int) agent.FaultKind {
+	text := strings.ToLower(p.Error.Message)
+	if status < 400 {
+		status = statuses[p.Error.Type]
+	}
+	switch {
+	case p.Error.Details.Code == "enforced_spend_limit_reached":
+		return agent.FaultQuota
+	case status == 400 && containsAny(text, saysQuota):
+		return agent.FaultQuota
+	case status != 429 && containsAny(text, saysContext):
+		return agent.FaultContext
+	}
+	return model.KindOf(status)
+}
+
+// refused sorts an answer that is no reply.
+func (m *Model) refused(res *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
+	var p problem
+	text, hint := cmp.Or(http.StatusText(res.StatusCode), "no reason given"), ""
+	switch {
+	case json.Unmarshal(body, &p) == nil && p.Error.Message != "":
+		text = p.Error.Message
+	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
+		text = string(body)
+	case res.StatusCode < 400:
+		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
+	case res.StatusCode == http.StatusNotFound:
+		hint = fmt.Sprintf(": is there such an API at %s?", m.endpoint.Addr())
+	}
+	kind := p.kind(res.StatusCode)
+	switch {
+	case res.StatusCode < 400:
+		kind = agent.FaultBadRequest
+	case kind == agent.FaultAuth:
+		hint = "; check " + envKey + " on the worker"
+	}
+	if id := res.Header.Get("request-id"); id != "" {
+		text += " (" + id + ")"
+	}
+	now := time.Now()
+	after := model.RetryAfter(res.Header, now, resets(res.Header, now)...)
+	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
+}
+
+// maxProblem bounds what is read of an answer that is no reply.
+const maxProblem = 64 << 10
+
+// brokeOff sorts a problem that the provider told of in the midst of its reply.
+func (m *Model) brokeOff(status int, data []byte) error {
+	var p problem
+	if json.Unmarshal(data, &p) != nil || p.Error.Message == "" {
+		p.Error.Message = string(data)
+	}
+	return m.endpoint.Faultf(p.kind(0), status, 0, "%s gave up its reply: %s (%s)", m.name, p.Error.Message, p.Error.Type)
+}
+
+// resets is how long it takes until the limits that are used up are filled again.
+func resets(h http.Header, now time.Time) []time.Duration {
+	var all []time.Duration
+	for _, limit := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
+		if h.Get("anthropic-ratelimit-"+limit+"-remaining") != "0" {
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, h.Get("anthropic-ratelimit-"+limit+"-reset")); err == nil {
+			all = append(all, t.Sub(now))
+		}
+	}
+	return all
+}
+
+func containsAny(s string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+const (
+	defaultName    = "anthropic"
+	defaultBaseURL = "https://api.anthropic.com"
+
+	envKey     = "ANTHROPIC_API_KEY"
+	envBaseURL = "ANTHROPIC_BASE_URL"
+)
+
+// Options say how to reach the provider. The zero value, and nil, take
+// everything from the environment.
+type Options struct {
+	// APIKey is the key that pays. Empty means $ANTHROPIC_API_KEY, read by New.
+	APIKey string `json:"-"`
+
+	// BaseURL is where the API is, without its version: "https://gateway.example".
+	// Empty means $ANTHROPIC_BASE_URL, or else Anthropic's own.
+	BaseURL string
+
+	// HTTPClient makes the requests. Nil means a client of our own, which has no
+	// timeout: the context of a call has one. A client that has no policy for
+	// redirects follows none, so that no other host is told the key.
+	HTTPClient *http.Client `json:"-"`
+
+	// Name is what the provider is called in full names of models, the part
+	// before the slash. Empty means "anthropic".
+	Name string
+}
+
+func (o *Options) apiKey() string {
+	if o.APIKey != "" {
+		return o.APIKey
+	}
+	return strings.TrimSpace(os.Getenv(envKey))
+}
+
+func (o *Options) baseURL() string {
+	return cmp.Or(o.BaseURL, os.Getenv(envBaseURL), defaultBaseURL)
+}
+
+func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
+
+// String shows the options without the key.
+func (o Options) String() string {
+	return fmt.Sprintf("anthropic.Options{Name: %q, BaseURL: %q}", o.name(), model.RedactedURL(o.baseURL()))
+}
+
+// GoString shows the options without the key.
+func (o Options) GoString() string { return o.String() }
+
+// Model is all models of the provider. It may be used from many goroutines.
+type Model struct {
+	name     string
+	endpoint *model.Endpoint
+	client   sdk.Client
+	// unusable is why no call can be made; nil where one can.
+	unusable error
+}
+
+var _ model.Model = (*Model)(nil)
+
+// New makes a Model. It makes no request, and what is missing is told by the
+// first call: a worker that never asks this provider needs no key for it.
+func New(o *Options) *Model {
+	if o == nil {
+		o = &Options{}
+	}
+	key, base := o.apiKey(), o.baseURL()
+	m := &Model{
+		name:     o.name(),
+		endpoint: model.NewEndpoint(o.name(), base, key),
+		client: sdk.NewClient(
+			option.WithoutEnvironmentDefaults(),
+			option.WithBaseURL(base),
+			option.WithHTTPClient(model.HTTPClient(o.HTTPClient)),
+			option.WithAPIKey(key),
+			option.WithMaxRetries(0),
+		),
+	}
+	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
+	if m.unusable == nil && key == "" {
+		m.unusable = m.endpoint.NoKey(envKey)
+	}
+	return m
+}
+
+// Generate asks once for a reply and streams it.
+func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, m.endpoint.Cancelled(err)
+	}
+	if m.unusable != nil {
+		return nil, m.unusable
+	}
+	params, err := m.params(req)
+	if err != nil {
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
+	}
+	var res *http.Response
+	err = m.client.Post(ctx, "v1/messages", params, &res, option.WithJSONSet("stream", true))
+	if res != nil && res.Body != nil {
+		defer res.Body.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, m.endpoint.Cancelled(ctx.Err())
+	case res != nil && res.StatusCode != http.StatusOK:
+		return nil, m.refused(res)
+	case err != nil:
+		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+envBaseURL)
+	}
+	return m.read(ctx, res, emit)
+}

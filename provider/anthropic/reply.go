@@ -1,0 +1,202 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// read follows an answer to its end.
+func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
+	body := model.WatchBody(res, emit)
+	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
+	case "text/html":
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
+			"%s answered with a web page: is there such an API at %s? Mend %s", m.name, m.endpoint.Addr(), envBaseURL)
+	case "application/json":
+		return m.readWhole(ctx, res, body, emit)
+	}
+	r := newReply(emit)
+	events := ssestream.NewDecoder(res)
+	for events.Next() {
+		data := events.Event().Data
+		var ev sdk.MessageStreamEventUnion
+		switch err := json.Unmarshal(data, &ev); {
+		case err != nil:
+			return nil, m.endpoint.Faultf(agent.FaultTransient, res.StatusCode, 0, "%s sent an event that is not JSON: %v", m.name, err)
+		case ev.Type == "error":
+			return nil, m.brokeOff(res.StatusCode, data)
+		case ev.Type == "message_stop":
+			return r.done(), nil
+		}
+		r.take(ev)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, m.endpoint.Cancelled(err)
+	}
+	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), events.Err())
+}
+
+// readWhole reads the answer of a server that does not stream.
+func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, emit func(model.Delta)) (*model.Reply, error) {
+	data, err := io.ReadAll(body)
+	var msg sdk.Message
+	switch {
+	case ctx.Err() != nil:
+		return nil, m.endpoint.Cancelled(ctx.Err())
+	case err != nil || json.Unmarshal(data, &msg) != nil:
+		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+	case string(msg.Type) != "message":
+		return nil, m.brokeOff(res.StatusCode, data)
+	}
+	r := newReply(emit)
+	for i, b := range msg.Content {
+		r.open(int64(i), block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input)}, b.Text+b.Thinking)
+	}
+	r.count(msg.Usage.InputTokens, msg.Usage.CacheReadInputTokens, msg.Usage.CacheCreationInputTokens, msg.Usage.OutputTokens, msg.Usage.OutputTokensDetails.ThinkingTokens)
+	r.stop, r.why = msg.StopReason, msg.StopDetails.Explanation
+	return r.done(), nil
+}
+
+// reply is put together from events.
+type reply struct {
+	emit   func(model.Delta)
+	blocks []*block
+	at     map[int64]*block // the latest block of each index
+	stop   sdk.StopReason
+	why    string // of a refusal
+	// The provider's own counts: input is what was neither read from the cache nor written to it.
+	input, cacheRead, cacheWrite, output, thinking int64
+}
+
+func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int64]*block{}} }
+
+// block is one piece of content, in the making.
+type block struct {
+	kind      string
+	text      strings.Builder // of text, of thinking, or of a call's arguments
+	signature string
+	data      string // of redacted thinking
+	id, tool  string
+	whole     string // arguments that came at once
+}
+
+func (r *reply) take(ev sdk.MessageStreamEventUnion) {
+	switch ev.Type {
+	case "message_start":
+		u := ev.Message.Usage
+		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+	case "content_block_start":
+		b := ev.ContentBlock
+		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw()}, b.Text+b.Thinking)
+	case "content_block_delta":
+		r.add(ev.Index, ev.Delta)
+	case "message_delta":
+		u := ev.Usage
+		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+		if ev.Delta.StopReason != "" {
+			r.stop, r.why = ev.Delta.StopReason, ev.Delta.StopDetails.Explanation
+		}
+	}
+}
+
+// open begins a block. A server that numbers all its blocks 0 only ever adds to the latest.
+func (r *reply) open(index int64, b block, text string) {
+	r.blocks = append(r.blocks, &b)
+	r.at[index] = &b
+	r.write(&b, text)
+}
+
+func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
+	b := r.at[index]
+	if b == nil { // one that nobody began
+		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
+		r.blocks, r.at[index] = append(r.blocks, b), b
+	}
+	b.signature += d.Signature
+	b.text.WriteString(d.PartialJSON)
+	r.write(b, d.Text+d.Thinking)
+}
+
+// write adds to what people see.
+func (r *reply) write(b *block, text string) {
+	if text == "" {
+		return
+	}
+	b.text.WriteString(text)
+	switch b.kind {
+	case "text":
+		r.emit(model.Delta{Text: text})
+	case "thinking":
+		r.emit(model.Delta{Thinking: text})
+	}
+}
+
+// count takes the provider's counts, which grow from event to event; some are
+// given only once.
+func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
+	r.input, r.cacheRead, r.cacheWrite = max(r.input, input), max(r.cacheRead, cacheRead), max(r.cacheWrite, cacheWrite)
+	r.output, r.thinking = max(r.output, output), max(r.thinking, thinking)
+}
+
+func (r *reply) done() *model.Reply {
+	out := &model.Reply{Usage: agent.Usage{
+		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
+		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking,
+	}}
+	calls := false
+	for _, b := range r.blocks {
+		if part, ok := b.part(); ok {
+			out.Parts = append(out.Parts, part)
+			calls = calls || part.Type == agent.PartCall
+		}
+	}
+	out.Finish = finish(r.stop, calls)
+	if out.Finish == model.FinishFiltered && r.why != "" && len(out.Parts) == 0 {
+		out.Parts = []agent.Part{{Type: agent.PartText, Text: r.why}}
+	}
+	return out
+}
+
+// part is the block as the runtime knows it; false for what it has no use for.
+func (b *block) part() (agent.Part, bool) {
+	text := b.text.String()
+	switch b.kind {
+	case "text":
+		return agent.Part{Type: agent.PartText, Text: text}, text != ""
+	case "thinking":
+		return agent.Part{Type: agent.PartThinking, Text: text, Signature: b.signature}, text != "" || b.signature != ""
+	case "redacted_thinking":
+		return agent.Part{Type: agent.PartThinking, Redacted: b.data}, b.data != ""
+	case "tool_use":
+		if text == "" {
+			text = b.whole
+		}
+		return model.Call(b.id, b.tool, text), true
+	}
+	return agent.Part{}, false
+}
+
+// finish is why the model stopped. A turn that the provider paused, and a reply
+// that filled the window, are not whole.
+func finish(stop sdk.StopReason, calls bool) model.Finish {
+	switch stop {
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded, sdk.StopReasonPauseTurn:
+		return model.FinishLength
+	case sdk.StopReasonRefusal:
+		return model.FinishFiltered
+	}
+	if calls {
+		return model.FinishCalls
+	}
+	return model.FinishStop
+}

@@ -1,0 +1,223 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+const (
+	begin = `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1}}}`
+	ping  = `{"type":"ping"}`
+	end   = `{"type":"message_stop"}`
+)
+
+func open(i int, block string) string {
+	return fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, block)
+}
+
+func delta(i int, kind, field, value string) string {
+	b, _ := json.Marshal(value)
+	return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":%q,%q:%s}}`, i, kind, field, b)
+}
+
+func text(i int, s string) string      { return delta(i, "text_delta", "text", s) }
+func input(i int, s string) string     { return delta(i, "input_json_delta", "partial_json", s) }
+func thinking(i int, s string) string  { return delta(i, "thinking_delta", "thinking", s) }
+func signature(i int, s string) string { return delta(i, "signature_delta", "signature", s) }
+func stop(i int) string                { return fmt.Sprintf(`{"type":"content_block_stop","index":%d}`, i) }
+
+func because(reason string) string {
+	return fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":25}}`, reason)
+}
+
+func use(id, tool string) string {
+	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%q,"input":{}}`, id, tool)
+}
+
+const textBlock = `{"type":"text","text":""}`
+
+func said(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
+
+var plainUsage = agent.Usage{Input: 10, Output: 25}
+
+var replies = []struct {
+	name   string
+	events []string
+	want   model.Reply
+}{{
+	name:   "text",
+	events: []string{begin, open(0, textBlock), ping, text(0, "Hello"), text(0, ", wörld"), stop(0), because("end_turn"), end},
+	want:   model.Reply{Parts: []agent.Part{said("Hello, wörld")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "nothing said",
+	events: []string{begin, because("end_turn"), end},
+	want:   model.Reply{Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "empty text block",
+	events: []string{begin, open(0, textBlock), stop(0), open(1, textBlock), text(1, "x"), stop(1), because("stop_sequence"), end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name: "calls in pieces, one within the other",
+	events: []string{begin, open(0, textBlock), text(0, "Let me look."), stop(0),
+		open(1, use("toolu_1", "weather")), input(1, ""), input(1, `{"city"`),
+		open(2, use("toolu_2", "time")), input(2, `{"zone":"`), input(1, `:"Rome"}`), stop(1), input(2, `CET"}`), stop(2),
+		because("tool_use"), end},
+	want: model.Reply{Parts: []agent.Part{said("Let me look."),
+		model.Call("toolu_1", "weather", `{"city":"Rome"}`), model.Call("toolu_2", "time", `{"zone":"CET"}`)},
+		Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name: "calls without arguments, with broken ones, and with all at once",
+	events: []string{begin, open(0, use("a", "now")), stop(0), open(1, use("b", "pay")), input(1, `{"amount": 5`), stop(1),
+		open(2, `{"type":"tool_use","id":"c","name":"pay","input":{"amount":7}}`), stop(2), because("tool_use"), end},
+	want: model.Reply{Parts: []agent.Part{model.Call("a", "now", ""), model.Call("b", "pay", `{"amount": 5`), model.Call("c", "pay", `{"amount":7}`)},
+		Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name: "ids missing and repeated, another reason to stop",
+	events: []string{begin, open(0, `{"type":"tool_use","name":"f","input":{}}`), input(0, `{"n":1}`), stop(0),
+		open(1, use("same", "f")), input(1, `{"n":2}`), stop(1), open(2, use("same", "f")), input(2, `{"n":3}`), stop(2), because("end_turn"), end},
+	want: model.Reply{Parts: []agent.Part{model.Call("", "f", `{"n":1}`), model.Call("same", "f", `{"n":2}`), model.Call("same", "f", `{"n":3}`)},
+		Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name: "every index missing",
+	events: []string{begin,
+		`{"type":"content_block_start","content_block":{"type":"text","text":""}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"Hm."}}`,
+		`{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{\"n\":1}"}}`,
+		because("tool_use"), end},
+	want: model.Reply{Parts: []agent.Part{said("Hm."), model.Call("a", "f", `{"n":1}`)}, Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name:   "a block that was never begun",
+	events: []string{begin, text(0, "Hello"), because("end_turn"), end},
+	want:   model.Reply{Parts: []agent.Part{said("Hello")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name: "thinking with a signature, hidden thinking, and redacted thinking",
+	events: []string{begin, open(0, `{"type":"thinking","thinking":"","signature":""}`), thinking(0, "Two and "), thinking(0, "two."), signature(0, "c2ln"), stop(0),
+		open(1, `{"type":"thinking","thinking":"","signature":""}`), signature(1, "aGlk"), stop(1),
+		open(2, `{"type":"redacted_thinking","data":"cmVk"}`), stop(2), open(3, textBlock), text(3, "Four."), stop(3), because("end_turn"), end},
+	want: model.Reply{Parts: []agent.Part{
+		{Type: agent.PartThinking, Text: "Two and two.", Signature: "c2ln"}, {Type: agent.PartThinking, Signature: "aGlk"},
+		{Type: agent.PartThinking, Redacted: "cmVk"}, said("Four.")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name: "usage with the cache",
+	events: []string{`{"type":"message_start","message":{"type":"message","role":"assistant","content":[],"usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":3}}}`,
+		open(0, textBlock), text(0, "x"), stop(0),
+		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":500,"output_tokens_details":{"thinking_tokens":420}}}`, end},
+	want: model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop,
+		Usage: agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}},
+}, {
+	name:   "cut off at its limit",
+	events: []string{begin, open(0, textBlock), text(0, "Once upon"), stop(0), because("max_tokens"), end},
+	want:   model.Reply{Parts: []agent.Part{said("Once upon")}, Finish: model.FinishLength, Usage: plainUsage},
+}, {
+	name:   "cut off in a call",
+	events: []string{begin, open(0, use("a", "f")), input(0, `{"n":`), because("max_tokens"), end},
+	want:   model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":`)}, Finish: model.FinishLength, Usage: plainUsage},
+}, {
+	name:   "window full",
+	events: []string{begin, open(0, textBlock), text(0, "x"), because("model_context_window_exceeded"), end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishLength, Usage: plainUsage},
+}, {
+	name:   "paused",
+	events: []string{begin, open(0, textBlock), text(0, "x"), because("pause_turn"), end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishLength, Usage: plainUsage},
+}, {
+	name:   "refused, with a text",
+	events: []string{begin, open(0, textBlock), text(0, "I can't"), because("refusal"), end},
+	want:   model.Reply{Parts: []agent.Part{said("I can't")}, Finish: model.FinishFiltered, Usage: plainUsage},
+}, {
+	name: "refused, with a reason",
+	events: []string{begin, `{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"Against the policy."}},"usage":{"output_tokens":25}}`,
+		end},
+	want: model.Reply{Parts: []agent.Part{said("Against the policy.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+}, {
+	name: "unknown blocks and events",
+	events: []string{begin, `{"type":"weather_report","sunny":true}`, open(0, `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`), input(0, `{"q":1}`), stop(0),
+		open(1, textBlock), text(1, "x"), stop(1), because("end_turn"), end},
+	want: model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
+}}
+
+func TestReplies(t *testing.T) {
+	for _, c := range replies {
+		t.Run(c.name, func(t *testing.T) {
+			body := stream(c.events...)
+			for name, answer := range map[string]string{
+				"as it is":           body,
+				"with CRLF":          strings.ReplaceAll(body, "\n", "\r\n"),
+				"with comments":      strings.ReplaceAll(body, "event:", ": keep-alive\n\nevent:"),
+				"without event line": stripEvents(body),
+			} {
+				for _, n := range []int{0, 7} {
+					m, _ := serve(t, dripping(answer, n))
+					reply, h := generate(t, m, ask("Hello"))
+					check(t, fmt.Sprintf("%s, in pieces of %d", name, n), reply, &c.want, h)
+				}
+			}
+		})
+	}
+}
+
+func check(t *testing.T, how string, got, want *model.Reply, h *heard) {
+	t.Helper()
+	if g, w := asJSON(t, got), asJSON(t, want); g != w {
+		t.Errorf("%s: got %s\nwant %s", how, g, w)
+	}
+	var text, thinking string
+	for _, p := range want.Parts {
+		switch p.Type {
+		case agent.PartText:
+			text += p.Text
+		case agent.PartThinking:
+			thinking += p.Text
+		}
+	}
+	if s := h.text.String(); s != text && want.Finish != model.FinishFiltered {
+		t.Errorf("%s: emitted %q, want %q", how, s, text)
+	}
+	if s := h.thinking.String(); s != thinking {
+		t.Errorf("%s: emitted the thinking %q, want %q", how, s, thinking)
+	}
+	if h.signs == 0 {
+		t.Errorf("%s: there was no sign of life", how)
+	}
+}
+
+func stripEvents(body string) string {
+	var b strings.Builder
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, "event:") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// A server that does not stream is understood, too.
+func TestWholeReply(t *testing.T) {
+	m, _ := serve(t, answering(200, "application/json", `{"id":"msg_1","type":"message","role":"assistant","model":"x",
+		"content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Hello"},{"type":"tool_use","id":"a","name":"f","input":{"n":1}}],
+		"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":25}}`))
+	reply, h := generate(t, m, ask("Hello"))
+	check(t, "whole", reply, &model.Reply{
+		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "c2ln"}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
+		Finish: model.FinishCalls, Usage: plainUsage,
+	}, h)
+}
+
+// A long wait with nothing but pings is full of signs of life.
+func TestSignsOfLife(t *testing.T) {
+	heardPing, answer := make(chan struct{}), stream(open(0, textBlock), text(0, "x"), because("end_turn"), end)
+	m, _ := serve(t, dripOn(stream(begin, ping), heardPing, answer))
+	var h heard
+	_, err := m.Generate(t.Context(), ask("Hello"), func(d model.Delta) {
+		if h.emit(d); h.signs == 1 {
+			close(heardPing) // the rest comes only after a sign of life
+		}
+	})
+	if err != nil || h.text.String() != "x" {
+		t.Errorf("got %q, %v", h.text.String(), err)
+	}
+}

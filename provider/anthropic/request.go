@@ -1,0 +1,196 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// defaultMaxOutput caps the reply of a model that we know nothing of: the
+// provider demands a cap.
+const defaultMaxOutput = 16_384
+
+// cachedTurns is how many messages of the user's side are marked for the cache:
+// the last one to write it, the one before to find what the last request wrote.
+const cachedTurns = 2
+
+var ephemeral = sdk.NewCacheControlEphemeralParam()
+
+// params puts a request in the provider's form.
+func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
+	p := sdk.MessageNewParams{
+		Model:     req.Model,
+		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
+		Messages:  m.messages(req.Messages),
+	}
+	if len(p.Messages) == 0 {
+		return p, errors.New("there is no message to answer")
+	}
+	for _, t := range req.Tools {
+		tool, err := toolParam(t)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, tool)
+	}
+	if !blank(req.Instructions) {
+		p.System = []sdk.TextBlockParam{{Text: req.Instructions, CacheControl: ephemeral}}
+	} else if n := len(p.Tools); n > 0 {
+		p.Tools[n-1].OfTool.CacheControl = ephemeral
+	}
+	markTurns(p.Messages)
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if schema, ok := outputSchema(req.Output); ok && strings.HasPrefix(req.Model, "claude-") {
+		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](map[string]any{"type": "json_schema", "schema": schema})
+	}
+	return p, nil
+}
+
+// toolParam keeps a tool's schema as it was written, but for the type that the
+// provider demands.
+func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
+	input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
+	if err != nil {
+		return sdk.ToolUnionParam{}, err
+	}
+	tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](input)}
+	if t.Description != "" {
+		tool.Description = param.NewOpt(t.Description)
+	}
+	return sdk.ToolUnionParam{OfTool: tool}, nil
+}
+
+// messages puts a conversation in the provider's form: turns of user and
+// assistant, in which the results of tools are the user's and stand first.
+func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
+	var out []sdk.MessageParam
+	say := func(role sdk.MessageParamRole, blocks []sdk.ContentBlockParamUnion) {
+		if len(blocks) == 0 {
+			return
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, blocks...)
+			return
+		}
+		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+	}
+	id, asked := model.CallIDs(in), lastAsked(in)
+	for i, msg := range in {
+		named := func(call string) string { return id(i, call) }
+		if msg.Role == agent.RoleAssistant {
+			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.Model) == m.name))
+		} else {
+			say(sdk.MessageParamRoleUser, userBlocks(msg, named))
+		}
+	}
+	for _, msg := range out {
+		slices.SortStableFunc(msg.Content, func(a, b sdk.ContentBlockParamUnion) int { return rank(a) - rank(b) })
+	}
+	return out
+}
+
+// rank puts results of tools before everything else, as the provider demands.
+func rank(b sdk.ContentBlockParamUnion) int {
+	if b.OfToolResult != nil {
+		return 0
+	}
+	return 1
+}
+
+// lastAsked is the last message in which the user says something; -1 for none.
+func lastAsked(in []agent.Message) int {
+	for i, msg := range slices.Backward(in) {
+		if msg.Role == agent.RoleUser && !blank(msg.TextOf()) {
+			return i
+		}
+	}
+	return -1
+}
+
+func userBlocks(msg agent.Message, id func(call string) string) []sdk.ContentBlockParamUnion {
+	var blocks []sdk.ContentBlockParamUnion
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartText && !blank(p.Text):
+			blocks = append(blocks, sdk.NewTextBlock(p.Text))
+		case p.Type == agent.PartResult && p.Result != nil:
+			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
+		}
+	}
+	return blocks
+}
+
+// resultBlock is a tool's result; a text where it answers no call that is there,
+// since the provider refuses such results.
+func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
+	if id == "" {
+		return sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
+	}
+	b := &sdk.ToolResultBlockParam{ToolUseID: id}
+	if !blank(r.Text) {
+		b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
+	}
+	if r.Status != agent.CallOK {
+		b.IsError = param.NewOpt(true)
+	}
+	return sdk.ContentBlockParamUnion{OfToolResult: b}
+}
+
+// assistantBlocks is what the model said; with its thinking where thought says
+// so. Thinking after a call is left out (its signature would cover the id that
+// the provider gave the call), and so is thinking that nothing follows.
+func assistantBlocks(msg agent.Message, id func(call string) string, thought bool) []sdk.ContentBlockParamUnion {
+	var blocks, thinking []sdk.ContentBlockParamUnion
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartThinking && thought && p.Redacted != "":
+			thinking = append(thinking, sdk.NewRedactedThinkingBlock(p.Redacted))
+		case p.Type == agent.PartThinking && thought && p.Signature != "":
+			thinking = append(thinking, sdk.NewThinkingBlock(p.Signature, p.Text))
+		case p.Type == agent.PartText && !blank(p.Text):
+			blocks = append(append(blocks, thinking...), sdk.NewTextBlock(p.Text))
+			thinking = nil
+		case p.Type == agent.PartCall && p.Call != nil:
+			blocks = append(append(blocks, thinking...), sdk.NewToolUseBlock(id(p.Call.ID), arguments(p.Call), p.Call.Tool))
+			thinking, thought = nil, false
+		}
+	}
+	return blocks
+}
+
+// arguments are a call's, where they are the object that the provider demands.
+func arguments(c *agent.ToolCall) json.RawMessage {
+	var object map[string]json.RawMessage
+	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {
+		return json.RawMessage(`{}`)
+	}
+	return c.Arguments
+}
+
+// markTurns marks the ends of the last turns of the user's side for the cache.
+func markTurns(messages []sdk.MessageParam) {
+	marked := 0
+	for _, msg := range slices.Backward(messages) {
+		if msg.Role != sdk.MessageParamRoleUser {
+			continue
+		}
+		*msg.Content[len(msg.Content)-1].GetCacheControl() = ephemeral
+		if marked++; marked == cachedTurns {
+			return
+		}
+	}
+}
+
+// blank texts are refused by the provider.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -1,0 +1,189 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+func call(id, tool, arguments string) agent.Part {
+	p := model.Call("toolu_"+id, tool, arguments)
+	p.Call.ID = id
+	return p
+}
+
+func result(call, tool string, status agent.CallStatus, text string) agent.Part {
+	return agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
+}
+
+func assistant(model string, parts ...agent.Part) agent.Message {
+	return agent.Message{Role: agent.RoleAssistant, Model: model, Parts: parts}
+}
+
+func thought(text, signature string) agent.Part {
+	return agent.Part{Type: agent.PartThinking, Text: text, Signature: signature}
+}
+
+const sonnet = "anthropic/claude-sonnet-5-5"
+
+var (
+	half    = 0.5
+	weather = agent.ToolSpec{Name: "weather", Description: "The weather of a city.",
+		Input: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","description":"<name> & country"}},"required":["city"]}`)}
+	now = agent.ToolSpec{Name: "now"}
+)
+
+// conversation has turns of every kind, over two runs whose calls count from one.
+var conversation = []agent.Message{
+	agent.TextMessage(agent.RoleUser, "How is Rome?"),
+	assistant(sonnet, thought("I should look.", "b2xk"), said("Let me look."), call("t1.1", "weather", `{"city":"Rome"}`), call("t1.2", "now", "")),
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "weather", agent.CallOK, "21 °C"), result("t1.2", "now", agent.CallFailed, "no clock")}},
+	assistant(sonnet, said("Mild."), said("")),
+	{Role: agent.RoleUser, Parts: []agent.Part{said("And Oslo?"), said("  "), said("In winter.")}},
+	assistant(sonnet, thought("Look again.", "bmV3"), agent.Part{Type: agent.PartThinking, Redacted: "cmVk"}, thought("never signed", ""),
+		call("t1.1", "weather", `{"city":`), thought("after a call", "bGF0ZQ=="), call("t1.2", "weather", `{"city":"Oslo"}`)),
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "weather", agent.CallRejected, "the arguments are not JSON")}},
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.2", "weather", agent.CallOK, "")}},
+}
+
+var requests = []struct {
+	name string
+	req  model.Request
+}{
+	{"conversation", model.Request{
+		Model: "claude-sonnet-5-5", Instructions: "Be brief.", Messages: conversation, Tools: []agent.ToolSpec{now, weather},
+		MaxOutputTokens: 1000, Temperature: &half,
+	}},
+	{"steered", model.Request{ // the user speaks while tools run: the results come first, and older thinking is left out
+		Model: "claude-sonnet-5-5", Tools: []agent.ToolSpec{now},
+		Messages: append([]agent.Message{
+			conversation[0], conversation[1], agent.TextMessage(agent.RoleUser, "In Celsius, please.")}, conversation[2]),
+	}},
+	{"other_provider", model.Request{
+		Model: "claude-of-tomorrow", Messages: []agent.Message{
+			agent.TextMessage(agent.RoleUser, "Go."), assistant("openai/gpt-6-sol", thought("theirs", "eHg="), call("t1.1", "now", "")),
+			{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "now", agent.CallUnknown, "nobody knows"), result("t9.9", "lost", agent.CallOK, "no call")}},
+		},
+	}},
+	{"output", model.Request{
+		Model: "claude-haiku-4-5-20251001", Messages: conversation[:1],
+		Output: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"city":{"type":"string"},"tags":{"type":["null","array"],"items":{"type":"string"}}},"required":["city"],"additionalProperties":false}`),
+	}},
+}
+
+func TestRequest(t *testing.T) {
+	for _, c := range requests {
+		t.Run(c.name, func(t *testing.T) {
+			m, s := serve(t, answering(200, "text/event-stream", whole))
+			generate(t, m, &c.req)
+			golden(t, c.name+".json", s.bodies[0])
+			if h := s.heads[0]; h.Get("x-api-key") != key || h.Get("anthropic-version") == "" {
+				t.Errorf("sent the headers %v", h)
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name string, body []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, body, "", "  "); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	pretty.WriteByte('\n')
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(pretty.Bytes(), want) {
+		t.Errorf("sent %s\nwant %s (run with -update to keep it)", pretty.Bytes(), want)
+	}
+}
+
+// What was sent once is sent again, byte for byte and but for the marks of the
+// cache: else the cache would not be hit, and thinking be refused.
+func TestRequestsOnlyGrow(t *testing.T) {
+	m, s := serve(t, answering(200, "text/event-stream", whole))
+	var sent [][]json.RawMessage
+	for _, n := range []int{5, 8} {
+		generate(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:n]})
+		var body struct{ Messages []json.RawMessage }
+		plain := strings.ReplaceAll(string(s.bodies[len(s.bodies)-1]), `,"cache_control":{"type":"ephemeral"}`, "")
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(plain, `"cache_control":{"type":"ephemeral"},`, "")), &body); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, body.Messages)
+	}
+	for i, msg := range sent[0] {
+		if !bytes.Equal(msg, sent[1][i]) {
+			t.Errorf("message %d was %s and is now %s", i, msg, sent[1][i])
+		}
+	}
+}
+
+// Schemas that the provider would refuse are not sent.
+func TestOutputThatDoesNotFit(t *testing.T) {
+	for name, schema := range map[string]string{
+		"none":             ``,
+		"no object":        `{"type":"array","items":{"type":"string"}}`,
+		"no schema":        `true`,
+		"anything":         `{"type":"object","properties":{"a":{}},"additionalProperties":false}`,
+		"open":             `{"type":"object","properties":{"a":{"type":"string"}}}`,
+		"open inside":      `{"type":"object","properties":{"a":{"type":"object"}},"additionalProperties":false}`,
+		"a map":            `{"type":"object","additionalProperties":{"type":"string"}}`,
+		"a bound":          `{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"additionalProperties":false}`,
+		"recursion":        `{"type":"object","properties":{"a":{"$ref":"#"}},"additionalProperties":false}`,
+		"unknown format":   `{"type":"object","properties":{"a":{"type":"string","format":"color"}},"additionalProperties":false}`,
+		"two at least":     `{"type":"object","properties":{"a":{"type":"array","minItems":2}},"additionalProperties":false}`,
+		"enum of objects":  `{"type":"object","properties":{"a":{"enum":[{}]}},"additionalProperties":false}`,
+		"bad alternative":  `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}},"additionalProperties":false}`,
+		"too many options": `{"type":"object","properties":{` + manyOptions() + `},"additionalProperties":false}`,
+	} {
+		m, s := serve(t, answering(200, "text/event-stream", whole))
+		generate(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:1], Output: json.RawMessage(schema)})
+		if bytes.Contains(s.bodies[0], []byte("output_config")) {
+			t.Errorf("%s: sent %s", name, s.bodies[0])
+		}
+	}
+}
+
+func manyOptions() string {
+	var options []string
+	for c := 'a'; c <= 'z'; c++ {
+		options = append(options, `"`+string(c)+`":{"type":"string"}`)
+	}
+	return strings.Join(options, ",")
+}
+
+// What can't be asked is told, and not asked.
+func TestWrongRequests(t *testing.T) {
+	for name, req := range map[string]model.Request{
+		"no message": {Model: "x"},
+		"no text":    {Model: "x", Messages: []agent.Message{agent.TextMessage(agent.RoleUser, " \n")}},
+		"no schema":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`{`)}}},
+		"no object":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`null`)}}},
+	} {
+		m, s := serve(t, answering(200, "text/event-stream", whole))
+		_, err := m.Generate(t.Context(), &req, silent)
+		var fault *agent.Error
+		if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.requests() != 0 {
+			t.Errorf("%s: got %v after %d requests", name, err, s.requests())
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// chatParams puts a request in the form of Chat Completions.
+func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, error) {
+	p := sdk.ChatCompletionNewParams{
+		Model:         req.Model,
+		Messages:      m.chatMessages(req),
+		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if len(p.Messages) == 0 {
+		return p, errors.New("there is no message to answer")
+	}
+	for _, t := range req.Tools {
+		f, err := functionOf(t)
+		if err != nil {
+			return p, err
+		}
+		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f)))
+	}
+	switch {
+	case req.MaxOutputTokens > 0 && m.own:
+		p.MaxCompletionTokens = param.NewOpt(int64(req.MaxOutputTokens))
+	case req.MaxOutputTokens > 0:
+		p.MaxTokens = param.NewOpt(int64(req.MaxOutputTokens))
+	}
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if f, ok := formatOf(req.Output); ok && (m.own || len(req.Tools) == 0) {
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](f),
+		}
+	}
+	return p, nil
+}
+
+// chatMessages puts a conversation in the form of Chat Completions: what the user
+// says at a stretch is one message, since some models' templates demand that
+// the roles alternate, and results follow their calls, which all demand.
+func (m *Model) chatMessages(req *model.Request) []sdk.ChatCompletionMessageParamUnion {
+	var out []sdk.ChatCompletionMessageParamUnion
+	user := func(text string) {
+		if blank(text) {
+			return
+		}
+		if n := len(out); n > 0 && out[n-1].OfUser != nil {
+			said := &out[n-1].OfUser.Content.OfString
+			said.Value += "\n\n" + text
+			return
+		}
+		out = append(out, sdk.UserMessage(text))
+	}
+	tool := func(text, id string) {
+		after := len(out)
+		for after > 0 && out[after-1].OfUser != nil {
+			after--
+		}
+		out = slices.Insert(out, after, sdk.ToolMessage(text, id))
+	}
+	if !blank(req.Instructions) {
+		out = append(out, sdk.SystemMessage(req.Instructions))
+	}
+	id := model.CallIDs(req.Messages)
+	for i, msg := range req.Messages {
+		if msg.Role == agent.RoleAssistant {
+			if a := m.chatAssistant(msg, func(call string) string { return id(i, call) }); a != nil {
+				out = append(out, sdk.ChatCompletionMessageParamUnion{OfAssistant: a})
+			}
+			continue
+		}
+		for _, r := range results(msg) {
+			if known := id(i, r.Call); known != "" {
+				tool(r.Text, known)
+			} else {
+				user(orphan(r))
+			}
+		}
+		user(userText(msg))
+	}
+	return out
+}
+
+// chatAssistant is what the model said; nil where nothing is left of it.
+func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *sdk.ChatCompletionAssistantMessageParam {
+	a := &sdk.ChatCompletionAssistantMessageParam{}
+	var thinking strings.Builder
+	for _, p := range msg.Parts {
+		if p.Type == agent.PartThinking {
+			thinking.WriteString(p.Text)
+		}
+		if p.Type != agent.PartCall || p.Call == nil {
+			continue
+		}
+		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
+			ID:       id(p.Call.ID),
+			Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: p.Call.Tool, Arguments: m.arguments(p.Call)},
+		}})
+	}
+	switch text := msg.TextOf(); {
+	case !blank(text):
+		a.Content.OfString = param.NewOpt(text)
+	case len(a.ToolCalls) == 0:
+		return nil
+	default: // some servers miss a content that is not there
+		a.Content.OfString = param.Null[string]()
+	}
+	if m.keepThinking && thinking.Len() > 0 && agent.Provider(msg.Model) == m.name {
+		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
+	}
+	return a
+}
+
+// arguments are a call's. OpenAI takes back what its models wrote; other servers
+// read it, and fail on what is not JSON.
+func (m *Model) arguments(c *agent.ToolCall) string {
+	if c.Malformed != "" && m.own {
+		return c.Malformed
+	}
+	if c.Malformed != "" || !json.Valid(c.Arguments) {
+		return "{}"
+	}
+	return string(c.Arguments)
+}
+
+// userText joins what a user says; blank texts are left out.
+func userText(msg agent.Message) string {
+	var texts []string
+	for _, p := range msg.Parts {
+		if p.Type == agent.PartText && !blank(p.Text) {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func results(msg agent.Message) []*agent.ToolResult {
+	var list []*agent.ToolResult
+	for _, p := range msg.Parts {
+		if p.Type == agent.PartResult && p.Result != nil {
+			list = append(list, p.Result)
+		}
+	}
+	return list
+}
+
+// orphan is a result that answers no call that is there: servers refuse such results.
+func orphan(r *agent.ToolResult) string { return fmt.Sprintf("Result of %s: %s", r.Tool, r.Text) }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

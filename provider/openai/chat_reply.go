@@ -1,0 +1,176 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// chatReply is put together from chunks.
+type chatReply struct {
+	emit     func(model.Delta)
+	text     strings.Builder
+	thinking strings.Builder
+	refused  bool
+	calls    []*chatCall
+	at       map[int64]*chatCall // the latest call of each index
+	finish   string
+	usage    agent.Usage
+}
+
+// chatCall is a call in the making.
+type chatCall struct {
+	id, tool  string
+	arguments strings.Builder
+}
+
+func (r *chatReply) take(data []byte) (bool, *problem, error) {
+	var chunk sdk.ChatCompletionChunk
+	if p, err := decode(data, &chunk); p != nil || err != nil {
+		return false, p, err
+	}
+	r.count(chunk.Usage)
+	for _, c := range chunk.Choices {
+		if c.Index != 0 {
+			continue
+		}
+		d := c.Delta
+		r.write(d.Content, d.Refusal, reasoning(d.JSON.ExtraFields))
+		for _, call := range d.ToolCalls {
+			r.call(call)
+		}
+		if p := r.stop(c.FinishReason); p != nil {
+			return false, p, nil
+		}
+	}
+	return false, nil, nil
+}
+
+func (r *chatReply) takeWhole(data []byte) (*problem, error) {
+	var whole sdk.ChatCompletion
+	if p, err := decode(data, &whole); p != nil || err != nil {
+		return p, err
+	}
+	r.count(whole.Usage)
+	if len(whole.Choices) == 0 {
+		return nil, nil
+	}
+	msg := whole.Choices[0].Message
+	r.write(msg.Content, msg.Refusal, reasoning(msg.JSON.ExtraFields))
+	for _, c := range msg.ToolCalls {
+		call := &chatCall{id: c.ID, tool: c.Function.Name}
+		call.arguments.WriteString(c.Function.Arguments)
+		r.calls = append(r.calls, call)
+	}
+	return r.stop(whole.Choices[0].FinishReason), nil
+}
+
+// write adds to what people see; a refusal is a text.
+func (r *chatReply) write(text, refusal, thinking string) {
+	r.text.WriteString(text + refusal)
+	r.thinking.WriteString(thinking)
+	r.refused = r.refused || refusal != ""
+	if d := (model.Delta{Text: text + refusal, Thinking: thinking}); d != (model.Delta{}) {
+		r.emit(d)
+	}
+}
+
+// reasoning is what a model thought, under the names that servers have for it.
+func reasoning(extra map[string]respjson.Field) string {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		var text string
+		if json.Unmarshal([]byte(extra[name].Raw()), &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// call adds to a call, or begins one.
+func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+	c := r.going(d)
+	if c == nil || c.endsBefore(d) {
+		c = &chatCall{}
+		r.calls = append(r.calls, c)
+		if r.at == nil {
+			r.at = map[int64]*chatCall{}
+		}
+	}
+	if d.JSON.Index.Valid() {
+		r.at[d.Index] = c
+	}
+	c.id, c.tool = cmp.Or(c.id, d.ID), cmp.Or(c.tool, d.Function.Name)
+	c.arguments.WriteString(d.Function.Arguments)
+}
+
+// going is the call that a piece is of: by its index, or else by its id, or else the latest.
+func (r *chatReply) going(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *chatCall {
+	if d.JSON.Index.Valid() {
+		return r.at[d.Index]
+	}
+	for _, c := range slices.Backward(r.calls) {
+		if d.ID == "" || d.ID == c.id {
+			return c
+		}
+	}
+	return nil
+}
+
+// endsBefore tells whether a piece is of another call, though its index says that
+// it is of this one: some servers give all calls the index 0.
+func (c *chatCall) endsBefore(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+	name := d.Function.Name
+	if name == "" || c.tool == "" {
+		return false
+	}
+	return name != c.tool || d.ID != "" && c.id != "" && d.ID != c.id ||
+		d.Function.Arguments != "" && json.Valid([]byte(c.arguments.String()))
+}
+
+// stop takes the reason to stop; some are failures.
+func (r *chatReply) stop(reason string) *problem {
+	switch reason {
+	case "":
+		return nil
+	case "error", "abort", "insufficient_system_resource":
+		return &problem{code: reason, message: "the model was stopped"}
+	}
+	r.finish = reason
+	return nil
+}
+
+func (r *chatReply) count(u sdk.CompletionUsage) {
+	if u.PromptTokens == 0 && u.CompletionTokens == 0 {
+		return
+	}
+	r.usage = usage(u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
+		u.CompletionTokens, u.CompletionTokensDetails.ReasoningTokens, u.TotalTokens)
+}
+
+func (r *chatReply) reply() *model.Reply {
+	if r.finish == "" {
+		return nil
+	}
+	said := map[string]model.Finish{
+		"length": model.FinishLength, "max_tokens": model.FinishLength, "model_length": model.FinishLength,
+		"content_filter": model.FinishFiltered,
+	}[r.finish]
+	out := &model.Reply{Usage: r.usage, Finish: finish(said, r.refused, len(r.calls) > 0)}
+	if s := r.thinking.String(); s != "" {
+		out.Parts = append(out.Parts, agent.Part{Type: agent.PartThinking, Text: s})
+	}
+	if s := r.text.String(); s != "" {
+		out.Parts = append(out.Parts, agent.Part{Type: agent.PartText, Text: s})
+	}
+	for _, c := range r.calls {
+		out.Parts = append(out.Parts, model.Call(c.id, c.tool, c.arguments.String()))
+	}
+	return out
+}

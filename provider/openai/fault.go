@@ -1,0 +1,173 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// problem is a server's own account of a failure, in an answer's body or in the
+// midst of a stream.
+type problem struct {
+	code    string // a word, or a status
+	kind    string
+	message string
+}
+
+// problemOf reads a problem in the forms that servers write it; nil where there
+// is none. Only in an answer that is no reply is a lone message one.
+func problemOf(data []byte, answer bool) *problem {
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
+		data = list[0]
+	}
+	var top map[string]any
+	if json.Unmarshal(data, &top) != nil {
+		return nil
+	}
+	switch e := top["error"].(type) {
+	case map[string]any:
+		return problemIn(e)
+	case string:
+		return &problem{message: e, kind: word(top["error_type"])}
+	}
+	if answer || top["object"] == "error" || top["type"] == "error" {
+		return problemIn(top)
+	}
+	return nil
+}
+
+func problemIn(m map[string]any) *problem {
+	p := &problem{code: word(m["code"]), kind: word(m["type"]), message: cmp.Or(word(m["message"]), word(m["detail"]))}
+	// OpenRouter says "Provider returned error", and below what the provider said.
+	if meta, ok := m["metadata"].(map[string]any); ok && word(meta["raw"]) != "" {
+		p.message += ": " + word(meta["raw"])
+	}
+	if p.message == "" {
+		p.message = cmp.Or(p.code, p.kind)
+	}
+	return p
+}
+
+// word is a value of JSON as text; empty for null.
+func word(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	b, _ := json.Marshal(v) // it was JSON before
+	return string(b)
+}
+
+// statuses are the HTTP statuses that problems' codes and types come with: in a
+// stream, only they come.
+var statuses = map[string]int{
+	"invalid_request_error": 400, "invalid_prompt": 400, "BadRequestError": 400,
+	"authentication_error": 401, "invalid_api_key": 401,
+	"permission_error": 403,
+	"not_found_error":  404, "model_not_found": 404,
+	"rate_limit_error": 429, "rate_limit_exceeded": 429,
+	"service_unavailable": 503, "service_unavailable_error": 503, "engine_overloaded": 503, "overloaded_error": 529, "slow_down": 503,
+}
+
+// The words that tell more than a status.
+var (
+	quotaCodes   = []string{"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+	contextCodes = []string{"context_length_exceeded", "exceed_context_size_error"}
+	saysContext  = []string{"maximum context length", "context length exceeded", "exceeds the context length", "exceeds the available context size",
+		"exceeds the context window", "exceed context window", "exceeds the maximum number of tokens", "maximum prompt length",
+		"prompt is too long", "too large for model", "reduce the length of the messages", "input is too long"}
+)
+
+// sort is the kind of a problem that came with status.
+func (p *problem) sort(status int) agent.FaultKind {
+	if status < 400 {
+		if status, _ = strconv.Atoi(p.code); status < 400 || status > 599 {
+			status = cmp.Or(statuses[p.code], statuses[p.kind])
+		}
+	}
+	text := strings.ToLower(p.message)
+	says := func(words string) bool { return strings.Contains(text, words) }
+	switch {
+	case slices.Contains(quotaCodes, p.code) || slices.Contains(quotaCodes, p.kind):
+		return agent.FaultQuota
+	case slices.Contains(contextCodes, p.code) || slices.Contains(contextCodes, p.kind):
+		return agent.FaultContext
+	case status != 429 && status != 401 && status != 403 && slices.ContainsFunc(saysContext, says):
+		return agent.FaultContext
+	}
+	return model.KindOf(status)
+}
+
+// refused sorts an answer that is no reply.
+func (m *Model) refused(res *http.Response) error {
+	const most = 64 << 10
+	body, _ := io.ReadAll(io.LimitReader(res.Body, most)) // what of it came is enough
+	p, hint := problemOf(body, true), ""
+	text := cmp.Or(http.StatusText(res.StatusCode), "no reason given")
+	switch {
+	case p != nil && p.message != "":
+		text = p.message
+	case p == nil && len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
+		text = string(body)
+	case res.StatusCode < 400:
+		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
+	case res.StatusCode == http.StatusNotFound:
+		hint = fmt.Sprintf(": is there such an API at %s? Its base URL mostly ends in /v1", m.endpoint.Addr())
+	}
+	if p == nil {
+		p = &problem{message: text}
+	}
+	kind := p.sort(res.StatusCode)
+	switch {
+	case res.StatusCode < 400:
+		kind = agent.FaultBadRequest
+	case kind == agent.FaultAuth && m.own:
+		hint = "; check " + envKey + " on the worker"
+	case kind == agent.FaultAuth && !m.keyed:
+		hint = "; no key was sent, set one in the options of " + m.name
+	case kind == agent.FaultAuth:
+		hint = "; check the key of " + m.name + " on the worker"
+	}
+	if id := res.Header.Get("x-request-id"); id != "" {
+		text += " (" + id + ")"
+	}
+	after := model.RetryAfter(res.Header, time.Now(), resets(res.Header)...)
+	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
+}
+
+// brokeOff sorts a problem that the server told of in the midst of its reply.
+func (m *Model) brokeOff(status int, p *problem) error {
+	text := p.message
+	if word := cmp.Or(p.code, p.kind); word != "" && word != text {
+		text += " (" + word + ")"
+	}
+	return m.endpoint.Faultf(p.sort(0), status, 0, "%s gave up its reply: %s", m.name, text)
+}
+
+// resets is how long it takes until the limits that are used up are filled again.
+func resets(h http.Header) []time.Duration {
+	var all []time.Duration
+	for _, limit := range []string{"requests", "tokens"} {
+		if h.Get("x-ratelimit-remaining-"+limit) != "0" {
+			continue
+		}
+		if d, err := time.ParseDuration(h.Get("x-ratelimit-reset-" + limit)); err == nil {
+			all = append(all, d)
+		}
+	}
+	return all
+}

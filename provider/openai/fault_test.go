@@ -1,0 +1,260 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/openai"
+)
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		status  int
+		body    string
+		headers []string
+		kind    agent.FaultKind
+		message string
+	}{
+		{"bad request", 400, `{"error":{"message":"Invalid schema for function 'f'","type":"invalid_request_error","param":"tools","code":null}}`, nil, agent.FaultBadRequest, "openai answered 400: Invalid schema for function 'f'"},
+		{"with a request id", 400, `{"error":{"message":"no"}}`, []string{"x-request-id", "req_7"}, agent.FaultBadRequest, "openai answered 400: no (req_7)"},
+		{"context, by its code", 400, `{"error":{"message":"Too much.","type":"invalid_request_error","code":"context_length_exceeded"}}`, nil, agent.FaultContext, ""},
+		{"context, vLLM", 400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","param":null,"code":400}`, nil, agent.FaultContext, ""},
+		{"context, llama.cpp", 400, `{"error":{"code":400,"message":"the request exceeds the available context size. try increasing it","type":"exceed_context_size_error"}}`, nil, agent.FaultContext, ""},
+		{"context, Ollama", 500, `{"error":{"message":"the input length exceeds the context length","type":"api_error","param":null,"code":null}}`, nil, agent.FaultContext, ""},
+		{"context, Gemini", 400, `[{"error":{"code":400,"message":"The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, nil, agent.FaultContext, ""},
+		{"context, xAI", 400, `{"code":"400","error":"This model's maximum prompt length is 131072 but the request contains 200000 tokens."}`, nil, agent.FaultContext, ""},
+		{"wrong key", 401, `{"error":{"message":"Incorrect API key provided: ` + key + `.","type":"invalid_request_error","code":"invalid_api_key"}}`, nil, agent.FaultAuth, "openai answered 401: Incorrect API key provided: [secret].; check the key of openai on the worker"},
+		{"no credit, OpenRouter", 402, `{"error":{"code":402,"message":"Insufficient credits"}}`, nil, agent.FaultQuota, ""},
+		{"forbidden", 403, `{"error":{"message":"no","code":"unsupported_country_region_territory"}}`, nil, agent.FaultAuth, ""},
+		{"unknown model, Ollama", 404, `{"error":{"message":"model \"llama\" not found, try pulling it first","type":"not_found_error","param":null,"code":null}}`, nil, agent.FaultBadRequest, `openai answered 404: model "llama" not found, try pulling it first`},
+		{"timeout of theirs", 408, ``, nil, agent.FaultTransient, "openai answered 408: Request Timeout"},
+		{"conflict", 409, `{}`, nil, agent.FaultTransient, "openai answered 409: Conflict"},
+		{"too large", 413, `{"detail":"Payload too large"}`, nil, agent.FaultContext, "openai answered 413: Payload too large"},
+		{"refused by FastAPI", 422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, agent.FaultBadRequest, `openai answered 422: [{"loc":["body"],"msg":"field required"}]`},
+		{"rate limit", 429, `{"error":{"message":"Rate limit reached for gpt-4o","type":"tokens","code":"rate_limit_exceeded"}}`, nil, agent.FaultRateLimit, "openai answered 429: Rate limit reached for gpt-4o"},
+		{"rate limit that speaks of the context", 429, `{"error":{"message":"Please reduce the length of the messages or wait."}}`, nil, agent.FaultRateLimit, ""},
+		{"quota", 429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, nil, agent.FaultQuota, ""},
+		{"rate limit that sounds like a quota, Gemini", 429, `[{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}]`, nil, agent.FaultRateLimit, ""},
+		{"broken", 500, `{"error":{"message":"The server had an error","type":"server_error"}}`, nil, agent.FaultTransient, ""},
+		{"a provider's own words, OpenRouter", 502, `{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"out of\nmemory","provider_name":"x"}}}`, nil, agent.FaultTransient, "openai answered 502: Provider returned error: out of memory"},
+		{"gateway's page", 502, "<html>\n<h1>Bad\nGateway</h1></html>", nil, agent.FaultTransient, "openai answered 502: Bad Gateway"},
+		{"gateway's text", 503, "upstream\nconnect error", nil, agent.FaultOverload, "openai answered 503: upstream connect error"},
+		{"a word, TGI", 503, `{"error":"Model is overloaded","error_type":"overloaded"}`, nil, agent.FaultOverload, "openai answered 503: Model is overloaded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, s := serve(t, answering(c.status, "application/json", c.body, c.headers...))
+			fault := mustFail(t, m, s)
+			if fault.Provider.Kind != c.kind || fault.Provider.HTTP != c.status {
+				t.Errorf("got %s with status %d, want %s with %d", fault.Provider.Kind, fault.Provider.HTTP, c.kind, c.status)
+			}
+			if c.message != "" && fault.Message != c.message {
+				t.Errorf("got %q, want %q", fault.Message, c.message)
+			}
+			if auth := fault.Code == agent.ProviderAuth; auth != (c.kind == agent.FaultAuth) {
+				t.Errorf("got the code %s for %s", fault.Code, c.kind)
+			}
+		})
+	}
+}
+
+// How headers of all providers are read is tested in package model.
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		headers []string
+		want    time.Duration
+	}{
+		{"seconds", []string{"retry-after", "17"}, 17 * time.Second},
+		{"the limit that is used up", []string{
+			"x-ratelimit-remaining-requests", "5", "x-ratelimit-reset-requests", "1h",
+			"x-ratelimit-remaining-tokens", "0", "x-ratelimit-reset-tokens", "1m30s",
+		}, 90 * time.Second},
+		{"the longest limit", []string{
+			"x-ratelimit-remaining-requests", "0", "x-ratelimit-reset-requests", "20s",
+			"x-ratelimit-remaining-tokens", "0", "x-ratelimit-reset-tokens", "6ms",
+		}, 20 * time.Second},
+		{"nonsense", []string{"x-ratelimit-remaining-tokens", "0", "x-ratelimit-reset-tokens", "soon"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, s := serve(t, answering(429, "application/json", `{"error":{"message":"slow down"}}`, c.headers...))
+			got := mustFail(t, m, s).RetryAfter
+			if got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// Up to its reason to stop, a stream that ends is a fault, wherever it ends, and
+// however; after it, only one that is broken is.
+func TestCutOff(t *testing.T) {
+	for form, c := range map[string]struct {
+		serve func(*testing.T, http.HandlerFunc) (*openai.Model, *standIn)
+		body  string
+		whole int // from here on, the reply is whole
+	}{
+		"chat":      {serve, wholeChat, strings.Index(wholeChat, counted) - len("data: ")},
+		"responses": {serveResponses, wholeResponse, len(wholeResponse)},
+	} {
+		for at := 0; at < len(c.body)-1; at += 37 {
+			m, s := c.serve(t, func(w http.ResponseWriter, r *http.Request) {
+				dripping(c.body[:at], 0)(w, r)
+				w.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			})
+			if done := strings.Contains(c.body[:at], end); !done {
+				brokeOff(t, m, s, form+", broken", at)
+			}
+			if at < c.whole {
+				m, s = c.serve(t, dripping(c.body[:at], 0))
+				brokeOff(t, m, s, form+", closed", at)
+			}
+		}
+	}
+	m, s := serve(t, dripping(stream(begin, text("Hel"), end), 0))
+	brokeOff(t, m, s, "ended without a reason", 0)
+}
+
+var wholeChat = stream(begin, text("Hello"), calls(piece(0, "a", "f", `{"city":`)), calls(piece(0, "", "", `"Rome"}`)), because("tool_calls"), counted, end)
+
+func brokeOff(t *testing.T, m *openai.Model, s *standIn, how string, at int) {
+	t.Helper()
+	fault := mustFail(t, m, s)
+	if fault.Provider.Kind != agent.FaultTransient || !strings.Contains(fault.Message, "the stream broke off after") {
+		t.Errorf("%s at %d: got %s: %s", how, at, fault.Provider.Kind, fault.Message)
+	}
+}
+
+func TestErrorInMidStream(t *testing.T) {
+	for data, want := range map[string]struct {
+		kind    agent.FaultKind
+		message string
+	}{
+		`{"error":{"message":"Overloaded","type":"overloaded_error"}}`:                       {agent.FaultOverload, "openai gave up its reply: Overloaded (overloaded_error)"},
+		`{"error":{"code":429,"message":"Rate limited"},"choices":[]}`:                       {agent.FaultRateLimit, "openai gave up its reply: Rate limited (429)"},
+		`{"error":{"message":"CUDA out of memory","type":"InternalServerError","code":500}}`: {agent.FaultTransient, ""},
+		`{"object":"error","message":"bad","type":"BadRequestError","code":400}`:             {agent.FaultBadRequest, ""},
+		`{"error":{"message":"No more.","code":"insufficient_quota"}}`:                       {agent.FaultQuota, ""},
+		`{"error":{"message":"Too long.","code":"context_length_exceeded"}}`:                 {agent.FaultContext, ""},
+		`{"error":{"message":"Wrong key.","code":"invalid_api_key"}}`:                        {agent.FaultAuth, ""},
+		`{"error":"something"}`: {agent.FaultTransient, "openai gave up its reply: something"},
+		`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`: {agent.FaultTransient, "openai gave up its reply: the model was stopped (error)"},
+		`{"choices":`: {agent.FaultTransient, ""},
+	} {
+		m, s := serve(t, dripping(stream(begin, text("Hel"), data, text("lo"), because("stop"), end), 0))
+		fault := mustFail(t, m, s)
+		if fault.Provider.Kind != want.kind || fault.Provider.HTTP != 200 || want.message != "" && fault.Message != want.message {
+			t.Errorf("%s: got %s: %s", data, fault.Provider.Kind, fault.Message)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Run("in mid-stream", func(t *testing.T) {
+		m, s := serve(t, dripOn(stream(begin, text("Hel")), nil, ""))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, err := m.Generate(ctx, ask("Hello"), func(d model.Delta) {
+			if d.Text != "" {
+				cancel()
+			}
+		})
+		cancelled(t, err, s)
+	})
+	t.Run("before the answer", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m, s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done()
+		})
+		_, err := m.Generate(ctx, ask("Hello"), silent)
+		cancelled(t, err, s)
+	})
+	t.Run("before the question", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		m, s := serve(t, dripping(wholeChat, 0))
+		_, err := m.Generate(ctx, ask("Hello"), silent)
+		if !errors.Is(err, context.Canceled) || s.requests() != 0 {
+			t.Errorf("got %v after %d requests", err, s.requests())
+		}
+	})
+}
+
+func cancelled(t *testing.T, err error, s *standIn) {
+	t.Helper()
+	var fault *agent.Error
+	if !errors.Is(err, context.Canceled) || errors.As(err, &fault) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if s.requests() != 1 {
+		t.Errorf("%d requests were made", s.requests())
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	m := openai.New(&openai.Options{Name: "ollama", BaseURL: "http://" + addr + "/v1"})
+	_, err = m.Generate(t.Context(), ask("Hello"), silent)
+	var fault *agent.Error
+	if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultTransient || fault.Provider.HTTP != 0 ||
+		!strings.HasPrefix(fault.Message, "ollama gave no answer at "+addr) || !strings.Contains(fault.Message, "check that it runs") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A client's own timeout is the server's fault, not the caller's wish.
+func TestClientTimeout(t *testing.T) {
+	s := listen(t, dripOn(stream(begin), nil, ""))
+	m := openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTimeout {
+		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+}
+
+// The key goes to no host but the one that it is for.
+func TestRedirect(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect was followed, with the key %q", r.Header.Get("authorization"))
+	}))
+	defer other.Close()
+	m, s := serve(t, answering(307, "", "", "location", other.URL+"/v1/chat/completions"))
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, other.URL) {
+		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+}
+
+func TestWrongPlace(t *testing.T) {
+	m, s := serve(t, answering(200, "text/html; charset=utf-8", "<html>Welcome</html>"))
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "web page") {
+		t.Errorf("a page: got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+	m, s = serve(t, answering(404, "text/plain", ""))
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "mostly ends in /v1") {
+		t.Errorf("no page: got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+	m, s = serve(t, answering(200, "application/json", `{"error":{"code":503,"message":"No provider"}}`))
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultOverload {
+		t.Errorf("a problem with status 200: got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+	for _, body := range []string{`{"choices":[{"mess`, `{"choices":[]}`, `{}`} {
+		m, s = serve(t, answering(200, "application/json", body))
+		if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient {
+			t.Errorf("%s: got %s: %s", body, fault.Provider.Kind, fault.Message)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/openai"
+)
+
+func TestNoKey(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("OPENAI_BASE_URL", "")
+	for name, o := range map[string]*openai.Options{"nil": nil, "none": {Name: "gpt"}, "a region": {BaseURL: "https://eu.api.openai.com/v1"}, "Azure": {BaseURL: "https://me.openai.azure.com/openai/v1"}} {
+		_, err := openai.New(o).Generate(t.Context(), ask("Hello"), silent)
+		var fault *agent.Error
+		if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultAuth || !strings.Contains(fault.Message, "set OPENAI_API_KEY") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// A server that needs no key is sent none, and above all not OpenAI's.
+func TestKeyOfAnother(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", key)
+	s := listen(t, dripping(wholeChat, 0))
+	generate(t, openai.New(&openai.Options{Name: "ollama", BaseURL: s.URL + "/v1"}), ask("Hello"))
+	if got := s.heads[0].Get("authorization"); got != "" {
+		t.Errorf("sent the authorization %q", got)
+	}
+	s = listen(t, answering(401, "application/json", `{"error":"Unauthorized"}`))
+	m := openai.New(&openai.Options{Name: "vllm", BaseURL: s.URL + "/v1"})
+	if fault := mustFail(t, m, s); fault.Message != "vllm answered 401: Unauthorized; no key was sent, set one in the options of vllm" {
+		t.Errorf("got %q", fault.Message)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	s := listen(t, dripping(wholeChat, 0))
+	t.Setenv("OPENAI_API_KEY", " "+key+"\n")
+	t.Setenv("OPENAI_BASE_URL", s.URL+"/v1/")
+	t.Setenv("OPENAI_ORG_ID", "another") // only what the options name is read
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "x-more: yes")
+	m := openai.New(nil)
+	t.Setenv("OPENAI_API_KEY", "later")
+	generate(t, m, ask("Hello"))
+	if h := s.heads[0]; h.Get("authorization") != "Bearer "+key || h.Get("openai-organization") != "" || h.Get("x-more") != "" {
+		t.Errorf("sent the headers %v", h)
+	}
+	if s.paths[0] != "/v1/chat/completions" {
+		t.Errorf("asked at %s", s.paths[0])
+	}
+}
+
+// OpenAI's own servers are spoken to in the form that all its models know, and
+// its key is theirs.
+func TestOpenAI(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", key)
+	t.Setenv("OPENAI_BASE_URL", "")
+	for base, path := range map[string]string{
+		"":                                      "/v1/responses",
+		"https://us.api.openai.com/v1":          "/v1/responses",
+		"https://me.openai.azure.com/openai/v1": "/openai/v1/responses",
+	} {
+		s := listen(t, dripping(wholeResponse, 0))
+		generate(t, openai.New(&openai.Options{BaseURL: base, HTTPClient: detour(s)}), ask("Hello"))
+		if s.paths[0] != path || s.heads[0].Get("authorization") != "Bearer "+key {
+			t.Errorf("%s: asked at %s with %v", base, s.paths[0], s.heads[0])
+		}
+	}
+	s := listen(t, answering(401, "application/json", `{"error":{"message":"Incorrect API key"}}`))
+	if fault := mustFail(t, openai.New(&openai.Options{HTTPClient: detour(s)}), s); fault.Message != "openai answered 401: Incorrect API key; check OPENAI_API_KEY on the worker" {
+		t.Errorf("got %q", fault.Message)
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	for _, o := range []openai.Options{{BaseURL: "localhost:11434/v1"}, {BaseURL: "ftp://host"}, {BaseURL: "http://"}, {BaseURL: "http://[::1"}, {BaseURL: "://"}, {BaseURL: "http://host/v1", API: "soap"}} {
+		_, err := openai.New(&o).Generate(t.Context(), ask("Hello"), silent)
+		var fault *agent.Error
+		if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "base URL") && !strings.Contains(fault.Message, "API must be") {
+			t.Errorf("%s: got %v", o, err)
+		}
+	}
+}
+
+// Nothing that is printed by accident has the key.
+func TestKeyIsNotShown(t *testing.T) {
+	o := openai.Options{APIKey: key, BaseURL: "https://me:pass-word@gateway.example/v1"}
+	m := openai.New(&o)
+	asJSON, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{o, &o, m, *m} {
+		for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
+			if s := fmt.Sprintf(form, v); strings.Contains(s, key) || strings.Contains(s, "pass-word") {
+				t.Errorf("%s of %T shows a secret: %s", form, v, s)
+			}
+		}
+	}
+	if strings.Contains(string(asJSON), key) {
+		t.Errorf("JSON shows the key: %s", asJSON)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	own := model.Info{Window: 8192}
+	m := openai.New(&openai.Options{Infos: map[string]model.Info{"llama": own, "gpt-4o": own}})
+	if m.Info("llama") != own || m.Info("gpt-4o") != own {
+		t.Errorf("got %+v and %+v, want what the options say", m.Info("llama"), m.Info("gpt-4o"))
+	}
+	want := model.Info{
+		Price:  agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2},
+		Window: 1_050_000, MaxOutput: 128_000,
+	}
+	if got := m.Info("gpt-6.1-sol"); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := m.Info("gpt-5-2025-08-07"); got != m.Info("gpt-5") || got.Price.CacheWrite != got.Price.Input {
+		t.Errorf("a fixed version: got %+v", got)
+	}
+	if got := openai.New(nil).Info("llama"); got != (model.Info{}) {
+		t.Errorf("an unknown model: got %+v", got)
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	m, _ := serve(t, dripping(wholeChat, 50))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			var h heard
+			if _, err := m.Generate(t.Context(), ask("Hello"), h.emit); err != nil || h.text.String() != "Hello" {
+				t.Errorf("got %q, %v", h.text.String(), err)
+			}
+		})
+	}
+	wg.Wait()
+}

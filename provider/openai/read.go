@@ -1,0 +1,115 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// assembler puts a reply together from what one of the two forms sends.
+type assembler interface {
+	// take adds an event, and tells whether it was the last one. A problem may
+	// stand in any event.
+	take(data []byte) (last bool, p *problem, err error)
+	// takeWhole adds an answer that came at once.
+	takeWhole(data []byte) (*problem, error)
+	// reply is nil as long as it is not whole.
+	reply() *model.Reply
+}
+
+// read follows an answer to its end.
+func (m *Model) read(ctx context.Context, res *http.Response, into assembler, emit func(model.Delta)) (*model.Reply, error) {
+	body := model.WatchBody(res, emit)
+	var p *problem
+	var err error
+	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
+	case "text/html":
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
+			"%s answered with a web page: is there such an API at %s? Its base URL mostly ends in /v1", m.name, m.endpoint.Addr())
+	case "application/json":
+		p, err = readWhole(body, into)
+	default:
+		p, err = follow(ssestream.NewDecoder(res), into)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, m.endpoint.Cancelled(ctx.Err())
+	case p != nil:
+		return nil, m.brokeOff(res.StatusCode, p)
+	case err != nil:
+		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+	}
+	if reply := into.reply(); reply != nil {
+		return reply, nil
+	}
+	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), nil)
+}
+
+// follow takes events until the last one, or the end.
+func follow(events ssestream.Decoder, into assembler) (*problem, error) {
+	for events.Next() {
+		data := bytes.TrimSpace(events.Event().Data)
+		if bytes.Equal(data, []byte("[DONE]")) {
+			return nil, nil
+		}
+		if len(data) == 0 {
+			continue
+		}
+		last, p, err := into.take(data)
+		if last || p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, events.Err()
+}
+
+// readWhole reads the answer of a server that does not stream.
+func readWhole(body io.Reader, into assembler) (*problem, error) {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, err
+	}
+	return into.takeWhole(data)
+}
+
+// decode reads an event, or the problem that it is.
+func decode(data []byte, event any) (*problem, error) {
+	if bytes.Contains(data, []byte(`"error"`)) {
+		if p := problemOf(data, false); p != nil {
+			return p, nil
+		}
+	}
+	if err := json.Unmarshal(data, event); err != nil {
+		return nil, fmt.Errorf("an event is not JSON: %w", err)
+	}
+	return nil, nil
+}
+
+// finish is why a model stopped, from what it did and what the server said:
+// servers say "stop" of replies with calls, too.
+func finish(said model.Finish, refused, calls bool) model.Finish {
+	switch {
+	case refused || said == model.FinishFiltered:
+		return model.FinishFiltered
+	case said == model.FinishLength:
+		return model.FinishLength
+	case calls:
+		return model.FinishCalls
+	}
+	return model.FinishStop
+}
+
+// usage counts tokens. Some servers leave reasoning out of the output, but not
+// out of the total.
+func usage(input, cacheRead, cacheWrite, output, reasoning, total int64) agent.Usage {
+	return agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning}
+}

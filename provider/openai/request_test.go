@@ -1,0 +1,184 @@
+package openai_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/openai"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+func call(id, tool, arguments string) agent.Part {
+	p := model.Call("theirs_"+id, tool, arguments)
+	p.Call.ID = id
+	return p
+}
+
+func result(call, tool string, status agent.CallStatus, text string) agent.Part {
+	return agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
+}
+
+func assistant(model string, parts ...agent.Part) agent.Message {
+	return agent.Message{Role: agent.RoleAssistant, Model: model, Parts: parts}
+}
+
+func thought(text, signature string) agent.Part {
+	return agent.Part{Type: agent.PartThinking, Text: text, Signature: signature}
+}
+
+const sol = "openai/gpt-6-sol"
+
+var (
+	half    = 0.5
+	weather = agent.ToolSpec{Name: "weather", Description: "The weather of a city.",
+		Input: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"at":{"type":"string"}},"required":["city"]}`)}
+	now  = agent.ToolSpec{Name: "now"}
+	city = json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"name":{"type":"string"},"in":{"type":["string","null"]}},"required":["name","in"],"additionalProperties":false}`)
+)
+
+// conversation has turns of every kind, over two runs whose calls count from one.
+var conversation = []agent.Message{
+	agent.TextMessage(agent.RoleUser, "How is Rome?"),
+	assistant(sol, thought("I should look.", "b2xk"), said("Let me look."), call("t1.1", "weather", `{"city":"Rome"}`), call("t1.2", "now", "")),
+	agent.TextMessage(agent.RoleUser, "In Celsius, please."), // said while the tools ran
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "weather", agent.CallOK, "21 °C"), result("t1.2", "now", agent.CallFailed, "no clock")}},
+	assistant(sol, said("Mild."), said(" Very."), thought("nothing follows", "eA==")),
+	{Role: agent.RoleUser, Parts: []agent.Part{said("And Oslo?"), said("  "), said("In winter.")}},
+	agent.TextMessage(agent.RoleUser, "And in spring."),
+	assistant("openai/gpt-6-luna", thought("of another model", "bmV3"), call("t1.1", "weather", `{"city":`), call("t1.2", "weather", `{"city":"Oslo"}`)),
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "weather", agent.CallRejected, "the arguments are not JSON")}},
+	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.2", "weather", agent.CallOK, ""), result("t9.9", "lost", agent.CallOK, "no call")}},
+	assistant(sol, thought("only", ""), said(" ")),
+}
+
+var full = model.Request{
+	Model: "gpt-6-sol", Instructions: "Be brief.", Messages: conversation, Tools: []agent.ToolSpec{now, weather},
+	MaxOutputTokens: 1000, Temperature: &half, Output: city,
+}
+
+var requests = []struct {
+	name    string
+	options openai.Options
+	own     bool
+	req     model.Request
+}{
+	{"chat_compatible", openai.Options{}, false, full},
+	{"chat_openai", openai.Options{API: openai.ChatCompletions}, true, full},
+	{"chat_thinking", openai.Options{KeepThinking: true}, false, model.Request{Model: "deepseek", Messages: conversation[:4]}},
+	{"chat_output", openai.Options{}, false, model.Request{Model: "llama", Messages: conversation[:1],
+		Output: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","minLength":1}}}`)}},
+	{"responses", openai.Options{}, true, full},
+}
+
+func TestRequest(t *testing.T) {
+	for _, c := range requests {
+		t.Run(c.name, func(t *testing.T) {
+			s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/responses") {
+					dripping(wholeResponse, 0)(w, r)
+					return
+				}
+				dripping(wholeChat, 0)(w, r)
+			})
+			o := c.options
+			o.APIKey, o.BaseURL = key, s.URL+"/v1"
+			if c.own {
+				o.BaseURL, o.HTTPClient = "", detour(s)
+			}
+			generate(t, openai.New(&o), &c.req)
+			golden(t, c.name+".json", s.bodies[0])
+			if got := s.heads[0].Get("authorization"); got != "Bearer "+key {
+				t.Errorf("sent the authorization %q", got)
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name string, body []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, body, "", "  "); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	pretty.WriteByte('\n')
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(pretty.Bytes(), want) {
+		t.Errorf("sent %s\nwant %s (run with -update to keep it)", pretty.Bytes(), want)
+	}
+}
+
+func TestStrict(t *testing.T) {
+	const objects = `{"type":"object","properties":{"a":%s},"required":["a"],"additionalProperties":false}`
+	for schema, want := range map[string]string{
+		`{"type":"string"}`: `"strict":true`,
+		`{"type":"array","items":{"type":"integer","minimum":1},"minItems":2}`: `"strict":true`,
+		`{"anyOf":[{"type":"string","format":"date"},{"type":"null"}]}`:        `"strict":true`,
+		`{"enum":["x","y"]}`:                 `"strict":true`,
+		`{"$ref":"#"}`:                       `"strict":true`,
+		`{"type":"string","minLength":1}`:    `"strict":false`,
+		`{"type":"string","format":"color"}`: `"strict":false`,
+		`{"type":"object"}`:                  `"strict":false`,
+		`{"type":["object","null"]}`:         `"strict":false`,
+		`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":false}`: `"strict":false`,
+		`{"type":"object","additionalProperties":{"type":"string"}}`:                          `"strict":false`,
+		`{"oneOf":[{"type":"string"}]}`:                                                       `"strict":false`,
+		`{"anyOf":[{}]}`:                                                                      `"strict":false`,
+		`{"type":"array","items":true}`:                                                       `"strict":false`,
+	} {
+		m, s := serve(t, dripping(wholeChat, 0))
+		req := ask("Hello")
+		req.Output = json.RawMessage(strings.Replace(objects, "%s", schema, 1))
+		generate(t, m, req)
+		if !bytes.Contains(s.bodies[0], []byte(want)) {
+			t.Errorf("%s: sent %s, want %s", schema, s.bodies[0], want)
+		}
+	}
+	for _, schema := range []string{``, `true`, `{"type":"array"}`, `{`} {
+		m, s := serve(t, dripping(wholeChat, 0))
+		req := ask("Hello")
+		req.Output = json.RawMessage(schema)
+		generate(t, m, req)
+		if bytes.Contains(s.bodies[0], []byte("response_format")) {
+			t.Errorf("%s: sent %s", schema, s.bodies[0])
+		}
+	}
+}
+
+// What can't be asked is told, and not asked.
+func TestWrongRequests(t *testing.T) {
+	for name, req := range map[string]model.Request{
+		"no message": {Model: "x"},
+		"no text":    {Model: "x", Messages: []agent.Message{agent.TextMessage(agent.RoleUser, " \n")}},
+		"no schema":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`{`)}}},
+		"no object":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`null`)}}},
+	} {
+		for _, api := range []openai.API{openai.ChatCompletions, openai.Responses} {
+			s := listen(t, dripping(wholeChat, 0))
+			m := openai.New(&openai.Options{BaseURL: s.URL, API: api})
+			_, err := m.Generate(t.Context(), &req, silent)
+			var fault *agent.Error
+			if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.requests() != 0 {
+				t.Errorf("%s in %s: got %v after %d requests", name, api, err, s.requests())
+			}
+		}
+	}
+}

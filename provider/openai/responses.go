@@ -1,0 +1,224 @@
+package openai
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// responseParams puts a request in the form of Responses. Nothing is kept at the
+// provider: the conversation is ours.
+func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams, error) {
+	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false)}
+	p.Input.OfInputItemList = m.responseItems(req)
+	if len(p.Input.OfInputItemList) == 0 {
+		return p, errors.New("there is no message to answer")
+	}
+	for _, t := range req.Tools {
+		f, err := functionOf(t)
+		if err != nil {
+			return p, err
+		}
+		tool := param.Override[responses.FunctionToolParam](responseFunction{Type: "function", function: f})
+		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
+	}
+	if !blank(req.Instructions) {
+		p.Instructions = param.NewOpt(req.Instructions)
+	}
+	if req.MaxOutputTokens > 0 {
+		p.MaxOutputTokens = param.NewOpt(int64(req.MaxOutputTokens))
+	}
+	if req.Temperature != nil {
+		p.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if f, ok := formatOf(req.Output); ok {
+		f.Type = "json_schema"
+		schema := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](f)
+		p.Text.Format.OfJSONSchema = &schema
+	}
+	return p, nil
+}
+
+// responseFunction is a tool in the form of Responses, where it has no frame
+// around it. It is not strict: the provider would otherwise demand that every
+// property is required.
+type responseFunction struct {
+	Type string `json:"type"`
+	function
+	Strict bool `json:"strict"`
+}
+
+// responseItems puts a conversation in the form of Responses.
+func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemUnionParam {
+	var out []responses.ResponseInputItemUnionParam
+	say := func(text string, role responses.EasyInputMessageRole) {
+		if !blank(text) {
+			out = append(out, responses.ResponseInputItemParamOfMessage(text, role))
+		}
+	}
+	id := model.CallIDs(req.Messages)
+	for i, msg := range req.Messages {
+		if msg.Role == agent.RoleAssistant {
+			named := func(call string) string { return id(i, call) }
+			out = append(out, m.responseAssistant(msg, named, msg.Model == m.name+"/"+req.Model)...)
+			continue
+		}
+		for _, r := range results(msg) {
+			if known := id(i, r.Call); known != "" {
+				item := responses.ResponseInputItemParamOfFunctionCallOutput(r.Text)
+				item.OfFunctionCallOutput.CallID = param.NewOpt(known)
+				out = append(out, item)
+			} else {
+				say(orphan(r), responses.EasyInputMessageRoleUser)
+			}
+		}
+		say(userText(msg), responses.EasyInputMessageRoleUser)
+	}
+	return out
+}
+
+// responseAssistant is what the model said, with its reasoning where same says
+// that it is the model that is asked now: no other can read it. Reasoning that
+// nothing follows is refused.
+func (m *Model) responseAssistant(msg agent.Message, id func(call string) string, same bool) []responses.ResponseInputItemUnionParam {
+	var out, pending []responses.ResponseInputItemUnionParam
+	add := func(item responses.ResponseInputItemUnionParam) {
+		out, pending = append(append(out, pending...), item), nil
+	}
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartThinking && same && p.Signature != "":
+			// Without its id, which would be looked up among what is stored.
+			item := param.Override[responses.ResponseReasoningItemParam](map[string]any{
+				"type": "reasoning", "summary": []any{}, "encrypted_content": p.Signature,
+			})
+			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
+		case p.Type == agent.PartText && !blank(p.Text):
+			add(responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant))
+		case p.Type == agent.PartCall && p.Call != nil:
+			add(responses.ResponseInputItemParamOfFunctionCall(m.arguments(p.Call), id(p.Call.ID), p.Call.Tool))
+		}
+	}
+	return out
+}
+
+// responseReply is put together from items, each of which comes whole at its end.
+type responseReply struct {
+	emit    func(model.Delta)
+	items   []responseItem
+	refused bool
+	end     *responses.Response // the last event's
+}
+
+type responseItem struct {
+	index int64
+	parts []agent.Part
+}
+
+func (r *responseReply) take(data []byte) (bool, *problem, error) {
+	var ev responses.ResponseStreamEventUnion
+	if p, err := decode(data, &ev); p != nil || err != nil {
+		return false, p, err
+	}
+	switch ev.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		r.emit(model.Delta{Text: ev.Delta})
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		r.emit(model.Delta{Thinking: ev.Delta})
+	case "response.output_item.done":
+		r.item(ev.OutputIndex, ev.Item)
+	case "response.completed", "response.incomplete":
+		r.end = &ev.Response
+		return true, nil, nil
+	case "response.failed", "response.cancelled":
+		return true, responseProblem(ev.Response), nil
+	}
+	return false, nil, nil
+}
+
+func (r *responseReply) takeWhole(data []byte) (*problem, error) {
+	var whole responses.Response
+	if p, err := decode(data, &whole); p != nil || err != nil {
+		return p, err
+	}
+	switch whole.Status {
+	case responses.ResponseStatusCompleted, responses.ResponseStatusIncomplete:
+	default:
+		return responseProblem(whole), nil
+	}
+	for i, item := range whole.Output {
+		r.item(int64(i), item)
+		for _, p := range r.items[len(r.items)-1].parts {
+			switch p.Type {
+			case agent.PartText:
+				r.emit(model.Delta{Text: p.Text})
+			case agent.PartThinking:
+				r.emit(model.Delta{Thinking: p.Text})
+			}
+		}
+	}
+	r.end = &whole
+	return nil, nil
+}
+
+func responseProblem(r responses.Response) *problem {
+	p := &problem{code: string(r.Error.Code), kind: r.Error.Type, message: r.Error.Message}
+	if p.message == "" {
+		p.message = "the status is " + string(r.Status)
+	}
+	return p
+}
+
+func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion) {
+	it := responseItem{index: index}
+	add := func(p agent.Part) { it.parts = append(it.parts, p) }
+	switch item.Type {
+	case "message":
+		for _, c := range item.Content {
+			r.refused = r.refused || c.Refusal != ""
+			if text := c.Text + c.Refusal; text != "" {
+				add(agent.Part{Type: agent.PartText, Text: text})
+			}
+		}
+	case "reasoning":
+		p := agent.Part{Type: agent.PartThinking, Signature: item.EncryptedContent}
+		for _, s := range item.Summary {
+			p.Text += s.Text
+		}
+		if p.Text != "" || p.Signature != "" {
+			add(p)
+		}
+	case "function_call":
+		add(model.Call(item.CallID, item.Name, item.Arguments.OfString))
+	}
+	r.items = append(r.items, it)
+}
+
+func (r *responseReply) reply() *model.Reply {
+	if r.end == nil {
+		return nil
+	}
+	slices.SortStableFunc(r.items, func(a, b responseItem) int { return int(a.index - b.index) })
+	u := r.end.Usage
+	out := &model.Reply{Usage: usage(u.InputTokens, u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens,
+		u.OutputTokens, u.OutputTokensDetails.ReasoningTokens, u.TotalTokens)}
+	calls := false
+	for _, it := range r.items {
+		out.Parts = append(out.Parts, it.parts...)
+		calls = calls || slices.ContainsFunc(it.parts, func(p agent.Part) bool { return p.Type == agent.PartCall })
+	}
+	var said model.Finish
+	if r.end.Status == responses.ResponseStatusIncomplete {
+		said = model.FinishLength
+		if r.end.IncompleteDetails.Reason == "content_filter" {
+			said = model.FinishFiltered
+		}
+	}
+	out.Finish = finish(said, r.refused, calls)
+	return out
+}

@@ -34,7 +34,9 @@ import (
 const killTurns = 12
 
 func journal(dir string) tool.Tool {
-	return tool.New("pay", "writes to the journal", func(_ context.Context, c *tool.Call, _ map[string]any) (string, error) {
+	return tool.New("pay", "writes to the journal", func(ctx context.Context, c *tool.Call, _ map[string]any) (string, error) {
+		pause(ctx)
+		defer pause(ctx)
 		f, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return "", err
@@ -43,6 +45,14 @@ func journal(dir string) tool.Tool {
 		_, err = fmt.Fprintln(f, c.Key)
 		return "paid", err
 	}, nil)
+}
+
+// pause makes it likely that a worker is killed here, before or after the deed.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(15 * time.Millisecond):
+	}
 }
 
 func killScript() *testsuite.Script {

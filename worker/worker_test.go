@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+func echo(name string) tool.Tool {
+	return tool.New(name, "", func(context.Context, *tool.Call, struct{}) (string, error) { return "", nil }, nil)
+}
+
+// Everything that does not fit is told at once, before anything is started.
+func TestAllFaultsAtOnce(t *testing.T) {
+	_, err := New(nil, &Options{
+		Agents: []agent.Definition{
+			{Name: "a", Model: "nowhere/m", Tools: []string{"missing", "mcp:gone"}},
+			{Name: "Bad Name", Model: "script"},
+			{Name: "b", Model: "script", Limits: agent.Limits{Turns: -1}},
+			{Name: "c", Model: "script", Limits: agent.Limits{CostUSD: agent.Dollar}},
+			{Name: "d", Model: "script"}, {Name: "d", Model: "script"},
+			{Name: "e", Model: "script", Profile: "poet"},
+		},
+		Tools:  []tool.Tool{echo("twice"), echo("twice"), echo("no good"), echo("finish")},
+		Models: map[string]model.Model{"script": testsuite.NewScript()},
+	})
+	require.Error(t, err)
+	for _, says := range []string{
+		"worker.Options.Store is missing", `model "nowhere/m" is not known; the worker has script`, `tool "missing" is not known`,
+		`there is no MCP server "gone"`, `agent "Bad Name"`, "limits.turns: -1", "the price of script is not known", `agent "d" is there twice`,
+		"profile must be one of tool_using, researcher, verifier, completer", `tool "twice" is there twice`, `tool "no good"`, "the name is the runtime's own",
+	} {
+		require.Contains(t, err.Error(), says)
+	}
+	require.Equal(t, 12, len(strings.Split(err.Error(), "\n")), err.Error())
+	_, err = New(nil, nil)
+	require.ErrorIs(t, err, agent.NotSetUp)
+	require.ErrorIs(t, err, agent.InvalidInput)
+}
+
+// A model is found by its full name, or by its provider's.
+func TestModelsAreFound(t *testing.T) {
+	one, other := testsuite.NewScript(), testsuite.NewScript()
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	o := &Options{
+		Agents: []agent.Definition{{Name: "a", Model: "acme/big"}, {Name: "b", Model: "acme/small"}, {Name: "c", Model: "local"}},
+		Models: map[string]model.Model{"acme": one, "acme/small": other, "local": model.Named(other, "qwen3", model.Info{Price: agent.Price{Input: 3}})},
+		Store:  dir,
+	}
+	d, err := o.resolve()
+	require.NoError(t, err)
+	require.Equal(t, "big", d.Models["acme/big"].Name)
+	require.Equal(t, "acme/small", d.Models["acme/small"].Name)
+	require.Equal(t, agent.USD(3), d.Agents["c"].Spec.Price.Input)
+	require.Equal(t, 50, d.Agents["a"].Spec.Limits.Turns, "every default is filled in when a run records it")
+}
+
+func TestLoopback(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:7233": true, "[::1]:7233": true, "127.8.8.8:1": true, "@": true, "/run/temporal.sock": true,
+		"10.0.0.5:7233": false, "[2001:db8::1]:7233": false, "0.0.0.0:7233": false,
+	} {
+		require.Equal(t, want, loopback(addr), addr)
+	}
+}

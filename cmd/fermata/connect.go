@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// defaultAddress is where Temporal usually listens. Tests have another: on a
+// machine where many things are tried, something may listen there.
+var defaultAddress = "127.0.0.1:7233"
+
+const (
+	defaultNamespace = "default"
+
+	// dialPatience bounds the wait for a server that was named: one that is just
+	// starting is waited for, and nobody waits long for one that is not there.
+	dialPatience = 4 * time.Second
+	// probePatience bounds the look for a server that nobody named, on loopback.
+	probePatience = 300 * time.Millisecond
+)
+
+// server is the Temporal server that a command speaks to.
+type server struct {
+	client.Client
+	addr, namespace string
+	// embedded is set where the server is, or was found as, that of the data directory.
+	embedded *devserver.Server
+}
+
+// inProcess tells whether the server lives in this process and ends with it.
+func (s *server) inProcess() bool { return s.embedded != nil && !s.embedded.Shared() }
+
+// close ends what belongs to this process.
+func (s *server) close() {
+	s.Client.Close()
+	if s.embedded != nil {
+		s.embedded.Stop()
+	}
+}
+
+// find finds the server that the user means: the one that is named, that of the
+// data directory, or one that listens where Temporal usually does.
+func (c *cli) find(ctx context.Context) (*server, error) {
+	s, err := c.look(ctx)
+	if err == nil && s == nil {
+		dir, _ := c.dataDir() // looked at already
+		err = agent.Errorf(agent.Unreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, defaultAddress)
+	}
+	return s, err
+}
+
+// findOrStart is find, and starts the embedded server where there is none.
+func (c *cli) findOrStart(ctx context.Context) (*server, error) {
+	s, err := c.look(ctx)
+	if err != nil || s != nil {
+		return s, err
+	}
+	dir, err := c.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	o, _, err := c.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	s, err = c.embed(ctx, dir, o, true)
+	return c.introduced(s), err
+}
+
+// introduced says which server a command speaks to: an empty list is then never
+// a wrong one.
+func (c *cli) introduced(s *server) *server {
+	switch {
+	case s == nil:
+	case s.inProcess():
+		c.note("temporal %s, namespace %s (embedded in this process)", s.addr, s.namespace)
+	default:
+		c.note("temporal %s, namespace %s", s.addr, s.namespace)
+	}
+	return s
+}
+
+// look is find; it returns nil where there is no server and none was named.
+func (c *cli) look(ctx context.Context) (*server, error) {
+	o, named, err := c.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if named {
+		s, err := c.dial(ctx, o)
+		return c.introduced(s), err
+	}
+	dir, err := c.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	if served(dir) {
+		if s, err := c.embed(ctx, dir, o, false); err != nil || s != nil {
+			return c.introduced(s), err
+		}
+	}
+	if !listens(defaultAddress) {
+		return nil, nil
+	}
+	s, err := c.dial(ctx, o)
+	return c.introduced(s), err
+}
+
+// clientOptions are what flags, environment and profile say, in this order.
+// named tells whether they say where the server is.
+func (c *cli) clientOptions() (o client.Options, named bool, err error) {
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
+	if err != nil {
+		return o, false, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+	}
+	if o, err = profile.ToClientOptions(envconfig.ToClientOptionsRequest{}); err != nil {
+		return o, false, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+	}
+	o.HostPort = cmp.Or(c.address, o.HostPort)
+	o.Namespace = cmp.Or(c.namespace, o.Namespace, defaultNamespace)
+	o.Logger = c.sdkLogger()
+	o.ConnectionOptions.GetSystemInfoTimeout = dialPatience
+	named = o.HostPort != "" || c.profile != "" || os.Getenv("TEMPORAL_PROFILE") != ""
+	o.HostPort = cmp.Or(o.HostPort, defaultAddress)
+	return o, named, nil
+}
+
+// dial connects to a server that is there already.
+func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	defer cancel()
+	sdk, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, dialFailed(o, err)
+	}
+	return &server{Client: sdk, addr: o.HostPort, namespace: o.Namespace}, nil
+}
+
+func dialFailed(o client.Options, err error) error {
+	var denied *serviceerror.PermissionDenied
+	if errors.As(err, &denied) {
+		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
+	}
+	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", o.HostPort, err)
+}
+
+// embed starts the embedded server of a data directory, or finds the one that
+// runs. Without start it returns nil where none runs.
+func (c *cli) embed(ctx context.Context, dir string, o client.Options, start bool) (*server, error) {
+	options := &devserver.Options{DataDir: dir, Logger: c.serverLogger()}
+	if start {
+		// A namespace is only made by those who start something in it.
+		options.Namespace = o.Namespace
+	}
+	d, err := devserver.Start(ctx, options)
+	if err != nil {
+		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+	}
+	if !start && !d.Shared() {
+		d.Stop() // the one that ran has just stopped
+		return nil, nil
+	}
+	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger})
+	if err != nil {
+		d.Stop()
+		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+	}
+	return &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d}, nil
+}
+
+// listens tells whether something on this machine takes connections there.
+func listens(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, probePatience)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// queue is the task queue of the runs.
+func (c *cli) queue() string { return cmp.Or(c.taskQueue, signals.TaskQueue) }
+
+// client is the client of runs on a server.
+func (c *cli) client(s *server) (*fermata.Client, error) {
+	dir, err := c.openStore()
+	if err != nil {
+		return nil, err
+	}
+	return fermata.New(s.Client, &fermata.Options{TaskQueue: c.queue(), Store: dir}), nil
+}
+
+// withServer gives a command the server that is meant, and what speaks to runs on it.
+func (c *cli) withServer(ctx context.Context, do func(*server, *fermata.Client) error) error {
+	s, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	runs, err := c.client(s)
+	if err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	return do(s, runs)
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// crew is a worker in this process, with all that its agents work with.
+type crew struct {
+	worker *worker.Worker
+	kit    io.Closer
+}
+
+// hire starts a worker for the agents of a file. live may be nil; patience is how
+// long calls in progress may take when the worker stops.
+func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, live func(activities.Live)) (*crew, error) {
+	dir, err := c.openStore()
+	if err != nil {
+		return nil, err
+	}
+	kit, err := f.Open(c.slogger())
+	if err != nil {
+		return nil, err
+	}
+	w, err := worker.New(s.Client, &worker.Options{
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(),
+		Store: dir, Logger: c.log, StopTimeout: patience, Live: live, Build: version(),
+	})
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
+	return &crew{w, kit}, nil
+}
+
+// dismiss stops the worker and what it used.
+func (w *crew) dismiss() error {
+	w.worker.Stop()
+	return w.kit.Close()
+}
+
+// dismiss stops a worker of this process.
+func (c *cli) dismiss(w *crew) {
+	if err := w.dismiss(); err != nil {
+		c.note("fermata: stopping: %v", err)
+	}
+}
+
+// agentsFile loads the agents file that is named, or the one in the working
+// directory; nil where none is named and none is there.
+func agentsFile(path string) (*agentsfile.File, error) {
+	if path == "" {
+		path = agentsfile.DefaultName
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	return agentsfile.Load(path)
+}
+
+// noAgents says what to write where there is no agents file.
+func noAgents() error {
+	return agent.Errorf(agent.InvalidInput, "there is no agents file: write %s, such as \"agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}\", or name one with --agents", agentsfile.DefaultName)
+}
+
+// queueOwner remembers in the data directory which agents file its task queue
+// was last worked on with. Runs of one directory must not go on with the tools,
+// and in the workspace, of another.
+func (c *cli) queueOwner() (string, error) {
+	dir, err := c.dataDir()
+	return filepath.Join(dir, "queues", url.PathEscape(c.queue())), err
+}
+
+// claimQueue makes an agents file the owner of the task queue, on the server of
+// the data directory. It is refused while runs of another file's agents live there.
+func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f *agentsfile.File) error {
+	if s.embedded == nil {
+		return nil
+	}
+	record, err := c.queueOwner()
+	if err != nil {
+		return err
+	}
+	mine := whole(f)
+	if other := owner(record); other != "" && other != mine {
+		if names, err := c.pollers(ctx, s); err != nil || len(names) > 0 {
+			return errors.Join(err, c.sameAgents(s, f))
+		}
+		live, err := c.liveSessions(ctx, runs)
+		if err != nil {
+			return err
+		}
+		if len(live) > 0 {
+			return agent.Errorf(agent.Busy, "the task queue %s has live runs of the agents in %s (%s): let them end with fermata dev --agents %s, end them with temporal workflow terminate, or use another --task-queue",
+				c.queue(), other, strings.Join(live, ", "), other)
+		}
+	}
+	err = os.MkdirAll(filepath.Dir(record), 0o700)
+	if err == nil {
+		err = os.WriteFile(record, []byte(mine+"\n"), 0o600)
+	}
+	if err != nil {
+		return agent.Errorf(agent.Internal, "the data directory: %w", err)
+	}
+	return nil
+}
+
+func owner(record string) string {
+	text, err := os.ReadFile(record)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// sameAgents refuses to give a run of this directory's agents to a worker that is
+// known to have another file's.
+func (c *cli) sameAgents(s *server, f *agentsfile.File) error {
+	if s.embedded == nil || f == nil {
+		return nil
+	}
+	record, err := c.queueOwner()
+	if err != nil {
+		return err
+	}
+	other := owner(record)
+	if other == "" || other == whole(f) {
+		return nil
+	}
+	return agent.Errorf(agent.Busy, "the worker at the task queue %s has the agents of %s, not those of %s: use another --task-queue, or stop that worker", c.queue(), other, whole(f))
+}
+
+// whole is the absolute path of an agents file.
+func whole(f *agentsfile.File) string { return filepath.Join(f.Dir, filepath.Base(f.Path)) }
+
+// liveSessions lists some sessions whose runs are not at an end, on the task queue.
+func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []string, err error) {
+	const enough = 3
+	query := "TaskQueue = " + quoted(c.queue()) + " AND ExecutionStatus = 'Running'"
+	for l, err := range runs.List(ctx, fermata.Filter{Query: query}) {
+		if err != nil {
+			return nil, err
+		}
+		if live = append(live, l.Session); len(live) == enough {
+			return append(live, "…"), nil
+		}
+	}
+	return live, nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/gofrs/flock"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// lockName is the lock of the embedded server in its data directory.
+const lockName = "temporal.lock"
+
+// dataDir is where the embedded server and the store are: the place that a
+// devserver without options has, so that programs and commands find the same.
+func (c *cli) dataDir() (string, error) {
+	dir := c.data
+	if dir == "" {
+		base, err := userDataDir()
+		if err != nil {
+			return "", agent.Errorf(agent.InvalidInput, "there is no data directory: %w; name one with --data", err)
+		}
+		dir = filepath.Join(base, "fermata")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", agent.Errorf(agent.InvalidInput, "the data directory %s: %w", c.data, err)
+	}
+	return dir, nil
+}
+
+// userDataDir is where the user's programs keep their data on this platform.
+func userDataDir() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return dir, nil
+		}
+		return "", errors.New("%LocalAppData% is not set")
+	case "darwin", "ios":
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support"), err
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "share"), err
+}
+
+// served tells whether some process has the embedded server of the directory.
+// It may be starting, and it may be gone when this returns.
+func served(dir string) bool {
+	path := filepath.Join(dir, lockName)
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	lock := flock.New(path)
+	free, err := lock.TryLock()
+	if err != nil {
+		return false
+	}
+	// Whoever starts a server in this moment waits for a lock that has no server.
+	_ = lock.Close()
+	return !free
+}
+
+// storeDir is where transcripts are.
+func (c *cli) storeDir() (string, error) {
+	if c.store != "" {
+		return filepath.Abs(c.store)
+	}
+	dir, err := c.dataDir()
+	return filepath.Join(dir, "store"), err
+}
+
+// openStore opens the store that all commands share.
+func (c *cli) openStore() (*store.Dir, error) {
+	dir, err := c.storeDir()
+	if err != nil {
+		return nil, fmt.Errorf("the store: %w", err)
+	}
+	return store.OpenDir(dir, &store.DirOptions{Shared: c.storeShared})
+}

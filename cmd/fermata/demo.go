@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool/workspace"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// demoFiles are the project that the demo's agent mends, and what its model says.
+//
+//go:embed demo
+var demoFiles embed.FS
+
+// The demo's agent.
+const (
+	demoAgent = "mender"
+	demoModel = "script:demo"
+	demoTask  = "The till charges too much. Find out why, mend it, and show that the test passes."
+)
+
+func (c *cli) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "demo",
+		Short: "Watch an agent find and mend a bug, without a key",
+		Long: `Demo lets an agent mend a small project in a temporary directory. Temporal, the
+files and the shell are real; only the model answers from a script, so that no
+key is needed and nothing is paid. It takes a few seconds and leaves nothing
+running.`,
+		Example: `  fermata demo`,
+		Args:    wants(0, "no argument"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context()) },
+	}
+}
+
+func (c *cli) demo(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "fermata-demo-")
+	if err != nil {
+		return agent.Errorf(agent.Internal, "a temporary directory for the demo: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := unpackDemo(dir); err != nil {
+		return agent.Errorf(agent.Internal, "unpacking the demo: %w", err)
+	}
+	session := "demo-" + uuid.NewString()[:8]
+	// A queue of its own: no other worker's tools must touch this workspace, and
+	// this worker must not touch other runs.
+	c.taskQueue = session
+	s, data, err := c.demoServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	live := newPieces()
+	w, err := c.demoCrew(ctx, s, dir, live)
+	if err != nil {
+		return err
+	}
+	defer c.dismiss(w)
+	return c.demoRun(ctx, s, session, data, live)
+}
+
+func unpackDemo(dir string) error {
+	files, err := fs.Sub(demoFiles, "demo")
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(dir, files)
+}
+
+// demoServer starts a server with data of its own, or in memory where another
+// demo has that data at the moment; data is then empty.
+func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error) {
+	base, err := c.dataDir()
+	if err != nil {
+		return nil, "", err
+	}
+	data = filepath.Join(base, "demo")
+	d, err := devserver.Start(ctx, &devserver.Options{DataDir: data, Logger: c.serverLogger()})
+	if err == nil && d.Shared() {
+		data = ""
+		d, err = devserver.Start(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
+	}
+	if err != nil {
+		return nil, "", agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
+	}
+	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
+	if err != nil {
+		d.Stop()
+		return nil, "", agent.Errorf(agent.Unreachable, "%w", err)
+	}
+	return c.introduced(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d}), data, nil
+}
+
+// demoCrew starts a worker for the demo's one agent.
+func (c *cli) demoCrew(ctx context.Context, s *server, dir string, live *pieces) (*crew, error) {
+	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	store, err := c.openStore()
+	if err != nil {
+		return nil, err
+	}
+	place, err := workspace.Open(filepath.Join(dir, "project"), &workspace.Options{Home: filepath.Join(dir, "home")})
+	if err != nil {
+		return nil, err
+	}
+	w, err := worker.New(s.Client, &worker.Options{
+		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
+		Logger: c.log, StopTimeout: runPatience, Live: live.put, Build: version(),
+		Agents: []agent.Definition{{
+			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
+			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},
+			Limits: agent.Limits{Turns: 12},
+		}},
+	})
+	if err == nil {
+		err = w.Start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, place.Close())
+	}
+	return &crew{w, place}, nil
+}
+
+func (c *cli) demoRun(ctx context.Context, s *server, session, data string, live *pieces) error {
+	runs, err := c.client(s)
+	if err != nil {
+		return err
+	}
+	tell := c.teller()
+	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
+	tell.Note("session %s · task: %s", session, demoTask)
+	run, err := runs.Start(ctx, demoAgent, demoTask, &fermata.StartOptions{Session: session})
+	if err != nil {
+		return err
+	}
+	heard := int64(0)
+	o, err := follow(ctx, run, &heard, live, tell, func() bool { return true })
+	if err != nil {
+		return err
+	}
+	if err := c.told(o, tell); err != nil {
+		return err
+	}
+	c.print("\nAll of it is recorded. To look at it:")
+	c.print("  fermata transcript %s", session)
+	if data != "" {
+		c.print("  fermata dev --data %s    # the demo's Temporal again; then, in another terminal:", data)
+		c.print("  temporal workflow show -w %s    # or Temporal's UI: docker run --network host -e TEMPORAL_ADDRESS=127.0.0.1:7233 temporalio/ui", session)
+	}
+	c.print("To run an agent of your own, write fermata.yaml (fermata doctor says what is missing):")
+	c.print("  agents: {reviewer: {model: anthropic/claude-sonnet-5, instructions: You review code., tools: [fs_read, fs_grep]}}")
+	c.print("  fermata run reviewer \"Review this directory\"")
+	return nil
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/devserver"
+)
+
+// How long calls in progress may take when a worker is stopped.
+const (
+	devPatience    = 5 * time.Second
+	workerPatience = 30 * time.Second
+)
+
+func (c *cli) devCommand() *cobra.Command {
+	var agents, addr string
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run Temporal and a worker in this process, until Ctrl-C",
+		Long: `Dev runs a Temporal server inside of this process, on loopback only, and a worker
+for the agents file if there is one. Its data outlives it: runs that were under
+way go on when it starts again. It is for one machine and one user: there is no
+authentication.
+
+Other commands find it by its data directory.`,
+		Example: `  fermata dev
+  fermata dev --agents team.yaml --data ./.fermata --addr 127.0.0.1:7300`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
+	}
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port where that is taken)")
+	return cmd
+}
+
+func (c *cli) dev(ctx context.Context, agents, addr string) error {
+	if c.address != "" || c.profile != "" {
+		return agent.Errorf(agent.InvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
+	}
+	if err := checkLoopback(addr); err != nil {
+		return err
+	}
+	f, err := agentsFile(agents)
+	if err != nil {
+		return err
+	}
+	s, err := c.devServer(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	dir, _ := c.dataDir() // used already
+	c.print("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
+	if f == nil {
+		c.print("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
+		c.print("ready      Ctrl-C stops")
+		<-ctx.Done()
+		return nil
+	}
+	if err := c.devWorker(ctx, s, f); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// checkLoopback refuses an address that others could reach: the server trusts
+// whoever can open a connection.
+func checkLoopback(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return agent.Errorf(agent.InvalidInput, "--addr must be a loopback address with a port, such as %s, not %q: the server has no authentication", defaultAddress, addr)
+}
+
+// devServer starts the embedded server of the data directory; it is nobody else's.
+func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
+	dir, err := c.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	if addr == "" && free(defaultAddress) {
+		addr = defaultAddress
+	}
+	namespace := c.namespace
+	if namespace == "" {
+		namespace = defaultNamespace
+	}
+	d, err := devserver.Start(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger()})
+	if err != nil {
+		return nil, agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
+	}
+	if d.Shared() {
+		return nil, agent.Errorf(agent.Busy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
+	}
+	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
+	if err != nil {
+		d.Stop()
+		return nil, agent.Errorf(agent.Unreachable, "%w", err)
+	}
+	return &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}, nil
+}
+
+// free tells whether nobody listens at an address of this machine.
+func free(addr string) bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	l.Close()
+	return true
+}
+
+func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
+	runs, err := c.client(s)
+	if err != nil {
+		return err
+	}
+	if err := c.claimQueue(ctx, s, runs, f); err != nil {
+		return err
+	}
+	c.warnOfKeys(f)
+	w, err := c.hire(ctx, s, f, devPatience, nil)
+	if err != nil {
+		return err
+	}
+	defer c.dismiss(w)
+	c.introduceWorker(f)
+	c.print("try        fermata run %s \"…\"%s in another terminal; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), s.addr)
+	c.print("ready      Ctrl-C stops")
+	<-ctx.Done()
+	c.note("stopping; calls in progress have %s", devPatience)
+	return nil
+}
+
+// dataFlag is what other commands need to find the server of this one.
+func (c *cli) dataFlag() string {
+	if c.data == "" {
+		return ""
+	}
+	return " --data " + c.data
+}
+
+func (c *cli) introduceWorker(f *agentsfile.File) {
+	var names []string
+	for _, def := range f.Agents {
+		names = append(names, def.Name)
+	}
+	c.print("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
+}
+
+// warnOfKeys tells which agents can't work for want of a key. Others can.
+func (c *cli) warnOfKeys(f *agentsfile.File) {
+	for _, k := range f.Keys() {
+		if !k.Set {
+			c.note("%s is not set: runs of %s will fail", k.Env, strings.Join(k.Agents, ", "))
+		}
+	}
+}
+
+func (c *cli) workerCommand() *cobra.Command {
+	var agents string
+	cmd := &cobra.Command{
+		Use:   "worker --agents FILE",
+		Short: "Run a worker for a Temporal that is already there, until Ctrl-C",
+		Long: `Worker runs the agents of a file for a Temporal server that is already there. When
+it is stopped it takes no more work and gives calls in progress 30s.
+
+Transcripts are kept in --store. Where the server is on another machine, every
+worker must see that folder (--store-shared).`,
+		Example: `  fermata worker --agents fermata.yaml
+  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
+	}
+	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	return cmd
+}
+
+func (c *cli) work(ctx context.Context, agents string) error {
+	f, err := agentsFile(agents)
+	if err != nil {
+		return err
+	}
+	if f == nil {
+		return noAgents()
+	}
+	c.loud = true
+	s, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	runs, err := c.client(s)
+	if err != nil {
+		return err
+	}
+	if err := c.claimQueue(ctx, s, runs, f); err != nil {
+		return err
+	}
+	c.warnOfKeys(f)
+	w, err := c.hire(ctx, s, f, workerPatience, nil)
+	if err != nil {
+		return err
+	}
+	defer c.dismiss(w)
+	c.introduceWorker(f)
+	c.print("ready      pid %d; Ctrl-C stops", os.Getpid())
+	<-ctx.Done()
+	c.note("stopping; calls in progress have %s", workerPatience)
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/tool/workspace"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// verdict is what comes of one check.
+type verdict string
+
+const (
+	fine    verdict = "ok"
+	warning verdict = "warn" // it works, and could be better
+	failing verdict = "FAIL" // runs do not work
+	skipped verdict = "-"    // there was nothing to look at
+)
+
+// finding is one check's result.
+type finding struct {
+	what    string
+	verdict verdict
+	text    string
+	todo    string
+	code    agent.Code // of one that fails
+}
+
+// doctor looks at everything that runs need.
+type doctor struct {
+	*cli
+	agents   string
+	findings []finding
+	server   *server // nil where none answers
+	file     *agentsfile.File
+}
+
+func (c *cli) doctorCommand() *cobra.Command {
+	d := &doctor{cli: c}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything that runs need, and say what to do",
+		Long: `Doctor looks at the server, its namespace, a worker, the store, the agents file
+with its models and their keys, and the shell. It changes nothing and shows no
+key. The exit status is 0 if all that is needed is there.`,
+		Example: `  fermata doctor
+  fermata doctor --agents fermata.yaml --profile prod`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.examine(cmd.Context()) },
+	}
+	cmd.Flags().StringVar(&d.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	return cmd
+}
+
+func (d *doctor) found(what string, v verdict, text, todo string) {
+	d.findings = append(d.findings, finding{what: what, verdict: v, text: text, todo: todo})
+}
+
+func (d *doctor) failed(what string, err error, todo string) {
+	for _, f := range faultsOf(err) {
+		d.findings = append(d.findings, finding{what: what, verdict: failing, text: f.Message, todo: todo, code: f.Code})
+	}
+}
+
+func (d *doctor) examine(ctx context.Context) error {
+	file, fileErr := agentsFile(d.agents)
+	d.file = file
+	d.checkServer(ctx)
+	if d.server != nil {
+		defer d.server.close()
+		d.checkNamespace(ctx)
+		d.checkWorker(ctx)
+	}
+	d.checkStore()
+	if fileErr != nil {
+		d.failed("agents", fileErr, "")
+	} else {
+		d.checkAgents()
+	}
+	status := error(nil)
+	for _, f := range d.findings {
+		d.print("%-5s%-12s%s", f.verdict, f.what, strings.Join(strings.Fields(f.text), " "))
+		if f.todo != "" {
+			d.print("     %-12s-> %s", "", f.todo)
+		}
+		if f.verdict == failing && status == nil {
+			status = ended(f.code.Exit())
+		}
+	}
+	return status
+}
+
+func (d *doctor) checkServer(ctx context.Context) {
+	s, err := d.look(ctx)
+	dir, dirErr := d.dataDir()
+	switch {
+	case err != nil:
+		d.failed("server", err, "")
+	case s != nil:
+		d.server = s
+		d.found("server", fine, s.addr, "")
+	case dirErr != nil:
+		d.failed("server", dirErr, "")
+	default:
+		d.found("server", fine, "none is named and none runs: run and dev start one, with its data in "+dir, "")
+	}
+}
+
+func (d *doctor) checkNamespace(ctx context.Context) {
+	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.namespace})
+	if err != nil {
+		d.failed("namespace", durable.ArriveRPC(err), "temporal operator namespace create -n "+d.server.namespace)
+		return
+	}
+	d.found("namespace", fine, d.server.namespace, "")
+	switch missing, err := worker.MissingAttributes(ctx, d.server.Client); {
+	case err != nil:
+		d.failed("attributes", err, "")
+	case len(missing) > 0:
+		d.failed("attributes", agent.Errorf(agent.NotSetUp, "the namespace lacks %s", strings.Join(missing, ", ")), "fermata setup")
+	default:
+		d.found("attributes", fine, "all search attributes are there", "")
+	}
+	if ns.GetNamespaceInfo().GetCapabilities().GetWorkerCommands() {
+		d.found("cancel", fine, "a cancellation reaches tools and models at once", "")
+		return
+	}
+	d.found("cancel", warning, "a cancellation reaches tools and models with their next heartbeat, after a second or two",
+		"set frontend.WorkerCommandsEnabled and system.enableCancelActivityWorkerCommand in the server's dynamic configuration")
+}
+
+func (d *doctor) checkWorker(ctx context.Context) {
+	names, err := d.pollers(ctx, d.server)
+	switch {
+	case err != nil:
+		d.failed("worker", err, "")
+	case len(names) > 0:
+		d.found("worker", fine, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
+	case d.file != nil:
+		d.found("worker", fine, "none at task queue "+d.queue()+": fermata run starts one for "+d.file.Path, "")
+	default:
+		d.failed("worker", agent.Errorf(agent.NoWorker, "none at task queue %s, and there is no agents file here", d.queue()), "fermata worker --agents FILE")
+	}
+}
+
+func (d *doctor) checkStore() {
+	dir, err := d.openStore()
+	if err == nil {
+		err = writable(dir.Root())
+	}
+	if err != nil {
+		d.failed("store", err, "name another folder with --store")
+		return
+	}
+	d.found("store", fine, dir.Root(), "")
+}
+
+// writable tries to write in a folder, and leaves nothing there.
+func writable(dir string) error {
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "the store can't be written: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func (d *doctor) checkAgents() {
+	if d.file == nil {
+		d.found("agents", skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
+		d.checkShell(".", skipped)
+		return
+	}
+	for _, def := range d.file.Agents {
+		if d.file.Priced(def.Model) {
+			d.found("agent", fine, fmt.Sprintf("%s with %s", def.Name, def.Model), "")
+			continue
+		}
+		d.found("agent", warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
+			"name the model under models, with price: {input: …, output: …} for a million tokens")
+	}
+	for _, k := range d.file.Keys() {
+		who := strings.Join(k.Agents, ", ")
+		if k.Set {
+			d.found("key", fine, fmt.Sprintf("%s is set, for %s", k.Env, who), "")
+			continue
+		}
+		d.failed("key", agent.Errorf(agent.ProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
+	}
+	if d.file.UsesShell() {
+		d.checkShell(d.file.Workspace(), warning)
+	}
+}
+
+// checkShell says what holds commands; worst is how bad it is if nothing does.
+func (d *doctor) checkShell(dir string, worst verdict) {
+	w, err := workspace.Open(dir, nil)
+	if err != nil {
+		d.failed("shell", err, "")
+		return
+	}
+	defer w.Close()
+	if w.Confined() {
+		d.found("shell", fine, w.Confinement(), "")
+		return
+	}
+	d.found("shell", worst, w.Confinement(), "run workers whose agents have shell_run in a container or a virtual machine")
+}

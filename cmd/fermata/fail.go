@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// ended is a command's exit status where all is told already.
+type ended int
+
+func (e ended) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Exit statuses beside those of codes (wire §7).
+const (
+	exitSuspended   ended = 3
+	exitStopped     ended = 4
+	exitInterrupted ended = 130 // as a shell says of a program that was interrupted
+)
+
+// exitOf is what `run` and `wait` end with.
+func exitOf(s agent.Status) error {
+	switch s {
+	case agent.Completed:
+		return nil
+	case agent.Failed:
+		return ended(1)
+	case agent.Suspended:
+		return exitSuspended
+	}
+	return exitStopped
+}
+
+// end tells an error, as one line on standard error for each thing that is wrong
+// and as the last line of standard output for programs, and returns the exit status.
+func (c *cli) end(ctx context.Context, err error) int {
+	var status ended
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	case ctx.Err() != nil:
+		c.note("fermata: interrupted")
+		return int(exitInterrupted)
+	}
+	faults := faultsOf(err)
+	for _, f := range faults {
+		c.fail(f)
+	}
+	if c.json {
+		c.line(errorLine{V: agent.Version, Type: "error", Error: joined(faults)})
+	}
+	return faults[0].Code.Exit()
+}
+
+// fail tells one error to people.
+func (c *cli) fail(e *agent.Error) {
+	c.note("fermata: error [%s] %s", e.Code, strings.Join(strings.Fields(e.Message), " "))
+}
+
+// errorLine is an error as the last line of a command's output.
+type errorLine struct {
+	V    int    `json:"v"`
+	Type string `json:"type"`
+	*agent.Error
+}
+
+// line writes a value as one line of JSON to standard output.
+func (c *cli) line(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		c.note("fermata: error [internal] writing JSON: %v", err)
+		return
+	}
+	fmt.Fprintf(c.out, "%s\n", b)
+}
+
+// faultsOf lists the errors that an error is made of, each with its code. An
+// error that stands around several says less than they do, and is left out.
+func faultsOf(err error) []*agent.Error {
+	for at := err; at != nil; at = errors.Unwrap(at) {
+		many, ok := at.(interface{ Unwrap() []error })
+		if !ok {
+			continue
+		}
+		var list []*agent.Error
+		for _, e := range many.Unwrap() {
+			list = append(list, faultsOf(e)...)
+		}
+		return list
+	}
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		e = &agent.Error{Code: agent.CodeOf(err)}
+	}
+	whole := *e
+	whole.Message = err.Error() // with what was being done around it
+	return []*agent.Error{&whole}
+}
+
+// joined is one error for several.
+func joined(list []*agent.Error) *agent.Error {
+	whole := *list[0]
+	var texts []string
+	for _, e := range list {
+		texts = append(texts, e.Message)
+	}
+	whole.Message = strings.Join(texts, "\n")
+	return &whole
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// alone is an environment without any configuration of Temporal and with a data
+// directory of the test's own.
+func alone(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("XDG_DATA_HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir)
+	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TEMPORAL_NAMESPACE", "ANTHROPIC_API_KEY"} {
+		t.Setenv(name, "")
+	}
+	before := defaultAddress
+	defaultAddress = freeAddress(t)
+	t.Cleanup(func() { defaultAddress = before })
+}
+
+func TestFailsClearly(t *testing.T) {
+	tests := []struct {
+		args string
+		exit int
+		want string
+	}{
+		{"rnu", 2, `[invalid_input] unknown command "rnu" for "fermata"; see fermata --help`},
+		{"run reviewer", 2, "[invalid_input] fermata run wants an agent and a task in quotes, and was given 1 argument; see fermata run --help"},
+		{"run reviewer x --modle y", 2, "[invalid_input] unknown flag: --modle; see fermata run --help"},
+		{"run Reviewer x", 2, `[invalid_input] agent "Reviewer": use 1 to 32 lower-case letters`},
+		{"run reviewer -", 2, "[invalid_input] the task is blank; say what to do"},
+		{"run reviewer x --session a/b", 2, `[invalid_input] session "a/b": use 1 to 100 letters`},
+		{"run reviewer x --detach --model y", 2, "[invalid_input] --model and --detach exclude each other"},
+		{"run reviewer x", 2, "[invalid_input] there is no agents file: write fermata.yaml, such as"},
+		{"run reviewer x --agents gone.yaml", 2, "[invalid_input] the agents file can't be read: open gone.yaml: no such file or directory"},
+		{"worker", 2, "[invalid_input] there is no agents file: write fermata.yaml, such as"},
+		{"ls --status busy", 2, "[invalid_input] --status must be pending, running"},
+		{"ls --older soon", 2, `[invalid_input] invalid argument "soon" for "--older" flag`},
+		{"ls --profile nowhere", 2, "[invalid_input] the configuration of the Temporal client: "},
+		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev is a server of its own"},
+		{"dev --addr 192.0.2.1:7233", 2, "[invalid_input] --addr must be a loopback address with a port, such as "},
+		{"ls", 5, "[unreachable] no Temporal server is named, none runs in the data directory "},
+		{"wait s", 5, "[unreachable] no Temporal server is named"},
+		{"show s", 5, "[unreachable] no Temporal server is named"},
+		{"transcript s", 5, "[unreachable] no Temporal server is named"},
+		{"setup", 5, "[unreachable] no Temporal server is named"},
+		{"ls --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},
+		{"run reviewer x --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},
+		{"doctor --address 127.0.0.1:1", 5, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.args, func(t *testing.T) {
+			alone(t)
+			begun := time.Now()
+			r := inProcess(t, strings.Fields(tt.args)...)
+			require.Equal(t, tt.exit, r.exit, r.err)
+			require.Less(t, time.Since(begun), 6*time.Second)
+			if tt.want != "" {
+				require.Empty(t, r.out)
+				require.True(t, strings.HasPrefix(r.err, "fermata: error "+tt.want), r.err)
+			}
+			require.NotContains(t, r.err, "Usage:")
+		})
+	}
+}
+
+// A namespace server that is named by the environment is the one that is spoken to.
+func TestEnvironmentNamesTheServer(t *testing.T) {
+	alone(t)
+	t.Setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+	r := inProcess(t, "ls")
+	require.Equal(t, 5, r.exit)
+	require.Contains(t, r.err, "Temporal at 127.0.0.1:1 does not answer")
+}
+
+func TestErrorForPrograms(t *testing.T) {
+	alone(t)
+	r := inProcess(t, "show", "s", "--json", "--address", "127.0.0.1:1")
+	require.Equal(t, 5, r.exit)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	var e map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
+	require.Equal(t, "error", e["type"])
+	require.Equal(t, "unreachable", e["code"])
+	require.Contains(t, e["message"], "127.0.0.1:1")
+	require.Contains(t, r.err, "fermata: error [unreachable] ")
+}
+
+func TestFaultsOf(t *testing.T) {
+	a, b := agent.Errorf(agent.UnknownTool, "a"), agent.Errorf(agent.UnknownModel, "b")
+	list := faultsOf(fmt.Errorf("worker: %w", errors.Join(a, errors.Join(b, errors.New("c")))))
+	require.Len(t, list, 3)
+	require.Equal(t, []agent.Code{agent.UnknownTool, agent.UnknownModel, agent.Internal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
+	list = faultsOf(fmt.Errorf("starting: %w", a))
+	require.Equal(t, "starting: a", list[0].Message)
+	require.Equal(t, "a\nb", joined([]*agent.Error{a, b}).Message)
+}
+
+func TestExitOf(t *testing.T) {
+	require.NoError(t, exitOf(agent.Completed))
+	for status, exit := range map[agent.Status]ended{agent.Failed: 1, agent.Suspended: 3, agent.Stopped: 4, agent.Cancelled: 4} {
+		require.Equal(t, exit, exitOf(status))
+	}
+}
+
+func TestDoctorWithoutServer(t *testing.T) {
+	alone(t)
+	r := inProcess(t, "doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "ok   server      none is named and none runs: run and dev start one")
+	require.Contains(t, r.out, "ok   store")
+	require.Contains(t, r.out, "-    agents")
+}

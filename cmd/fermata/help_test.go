@@ -1,0 +1,45 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestHelp(t *testing.T) {
+	for _, name := range []string{"", "demo", "dev", "worker", "run", "wait", "transcript", "ls", "show", "setup", "doctor", "version"} {
+		t.Run("fermata "+name, func(t *testing.T) {
+			args, file := []string{"--help"}, "fermata"
+			if name != "" {
+				args, file = []string{name, "--help"}, name
+			}
+			r := inProcess(t, args...)
+			require.Zero(t, r.exit)
+			require.Empty(t, r.err)
+			require.Contains(t, r.out, "Examples:")
+			path := filepath.Join("testdata", "help", file+".txt")
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				require.NoError(t, os.WriteFile(path, []byte(r.out), 0o600))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, string(want), r.out, "go test -update writes it anew")
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	r := inProcess(t, "version")
+	require.Zero(t, r.exit)
+	require.Contains(t, r.out, "fermata ")
+	require.Contains(t, r.out, "Temporal SDK v")
+	short := inProcess(t, "--version")
+	require.Zero(t, short.exit)
+	require.Equal(t, version()+"\n", short.out)
+}

@@ -1,0 +1,150 @@
+package agentsfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// checker collects what is wrong with a file.
+type checker struct {
+	path   string // as the user named it
+	faults []error
+}
+
+func (c *checker) add(code agent.Code, n *yaml.Node, format string, args ...any) {
+	c.faults = append(c.faults, agent.Errorf(code, "%s:%d: %w", c.path, n.Line, agent.Errorf(code, format, args...)))
+}
+
+// mapping lists the entries of one of the file's parts, each name once.
+func (c *checker) mapping(part entry, wants string) []entry {
+	if part.value == nil {
+		return nil
+	}
+	if part.value.Kind != yaml.MappingNode {
+		c.add(agent.InvalidInput, part.key, "%s wants %s", part.name, wants)
+		return nil
+	}
+	seen := map[string]int{}
+	var list []entry
+	for _, e := range entries(part.value) {
+		if line, twice := seen[e.name]; twice {
+			c.add(agent.InvalidInput, e.key, "%s.%s is there already, in line %d", part.name, e.name, line)
+			continue
+		}
+		seen[e.name] = e.key.Line
+		list = append(list, e)
+	}
+	return list
+}
+
+// decode reads an entry strictly into a T. Each field is read by itself first,
+// so that all that is wrong is told and not the first fault alone. where is what
+// people call the entry.
+func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
+	if e.value.Kind != yaml.MappingNode {
+		c.add(agent.InvalidInput, e.key, "%s wants its fields, such as model: or command:, and not a plain value", where)
+		return out, false
+	}
+	before := len(c.faults)
+	c.fields(e.value, nil, where, func(field any) {
+		data, err := json.Marshal(field)
+		if err == nil {
+			err = durable.Decode(data, new(T), maxBytes)
+		}
+		c.refused(e, where, err)
+	})
+	if len(c.faults) > before {
+		return out, false
+	}
+	whole, wrong := value(e.value)
+	if wrong != nil {
+		c.add(agent.InvalidInput, wrong.node, "%s %s", where, wrong.text)
+		return out, false
+	}
+	data, err := json.Marshal(whole)
+	if err == nil {
+		err = durable.Decode(data, &out, maxBytes)
+	}
+	c.refused(e, where, err)
+	return out, err == nil
+}
+
+// fieldDepth is how deep fields of ours are nested: limits.turns. What is below
+// belongs to one field, such as a schema.
+const fieldDepth = 2
+
+// fields visits every field of a mapping, and of those in it, as an object with
+// that field alone.
+func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(any)) {
+	seen := map[string]bool{}
+	for _, e := range entries(n) {
+		at := append(path[:len(path):len(path)], e.name)
+		if seen[e.name] {
+			c.add(agent.InvalidInput, e.key, "%s.%s is there twice", where, strings.Join(at, "."))
+			continue
+		}
+		seen[e.name] = true
+		if len(entries(e.value)) > 0 && len(at) < fieldDepth {
+			c.fields(e.value, at, where, visit)
+			continue
+		}
+		v, wrong := value(e.value)
+		if wrong != nil {
+			c.add(agent.InvalidInput, wrong.node, "%s.%s %s", where, strings.Join(at, "."), wrong.text)
+			continue
+		}
+		for i := len(at) - 1; i >= 0; i-- {
+			v = map[string]any{at[i]: v}
+		}
+		visit(v)
+	}
+}
+
+// refused adds an error of the decoder, at the line of its field.
+func (c *checker) refused(e entry, where string, err error) {
+	if err == nil {
+		return
+	}
+	var what *agent.Error
+	if !errors.As(err, &what) {
+		what = agent.Errorf(agent.InvalidInput, "%w", err)
+	}
+	text := where + ": " + what.Message
+	if what.Path != "" && strings.HasPrefix(what.Message, what.Path) {
+		text = where + "." + what.Message
+	}
+	c.add(what.Code, e.at(what.Path), "%s", text)
+}
+
+// known refuses keys that the file has no meaning for.
+func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
+	parts := map[string]entry{}
+	for _, e := range entries(root) {
+		switch _, twice := parts[e.name]; {
+		case twice:
+			c.add(agent.InvalidInput, e.key, "%s is there twice", e.name)
+		case !slices.Contains(names, e.name):
+			c.add(agent.InvalidInput, e.key, "%s is not known here; the file may have %s", quote(e.name), strings.Join(names, ", "))
+		default:
+			parts[e.name] = e
+		}
+	}
+	return parts
+}
+
+// quote writes a name that may be anything on one line.
+func quote(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,18 @@
+// Package agentsfile reads agents, models and tools from a YAML file, such as
+//
+//	agents:
+//	  reviewer:
+//	    model: anthropic/claude-sonnet-5
+//	    instructions: You review code.
+//	    tools: [fs_read, fs_grep, "mcp:tickets"]
+//	    limits: {turns: 40, cost_usd: 2.0, wall_clock: 30m}
+//	models:
+//	  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3}
+//	mcp:
+//	  tickets: {command: [tickets-mcp, --stdio]}
+//	workspace: .
+//
+// A file is checked as a whole before anything is opened: [Load] tells every
+// fault, each with its line. [File.Open] then opens the workspace and the MCP
+// servers that some agent uses, and no others.
+package agentsfile

@@ -1,0 +1,181 @@
+package agentsfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool/workspace"
+)
+
+// DefaultName is the file that is looked for where none is named.
+const DefaultName = "fermata.yaml"
+
+// File is an agents file that was found sound.
+type File struct {
+	// Path is the file as it was named; Dir, absolute, is what its relative
+	// paths are relative to.
+	Path, Dir string
+	Agents    []agent.Definition
+
+	models    map[string]model.Model // by what an agent calls them, or by provider
+	named     map[string]modelEntry
+	servers   map[string]serverEntry
+	workspace string // absolute
+	lines     map[string]entry
+}
+
+// parts of the file, in the order in which they are shown.
+var parts = []string{"agents", "models", "mcp", "workspace"}
+
+// Load reads a file and checks all of it. What is wrong is told at once, joined
+// in one error; every fault names its line.
+func Load(path string) (*File, error) {
+	root, err := parse(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s: %w", path, err)
+	}
+	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, servers: map[string]serverEntry{}, lines: map[string]entry{}}
+	c := &checker{path: path}
+	found := c.known(root, parts...)
+	f.readModels(c, found["models"])
+	f.readServers(c, found["mcp"])
+	f.readWorkspace(c, found["workspace"])
+	f.readAgents(c, root, found["agents"])
+	if len(c.faults) > 0 {
+		return nil, errors.Join(c.faults...)
+	}
+	return f, nil
+}
+
+func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
+	if part.value == nil {
+		c.add(agent.InvalidInput, root, "the file has no agents: write agents: with a name and a model below")
+		return
+	}
+	list := c.mapping(part, "names of agents, each with its fields below")
+	if len(list) == 0 && part.value.Kind == yaml.MappingNode {
+		c.add(agent.InvalidInput, part.key, "agents is empty: write a name and a model below")
+	}
+	for _, e := range list {
+		where := "agents." + e.name
+		def, ok := decode[agent.Definition](c, e, where)
+		if !ok {
+			continue
+		}
+		if def.Name != "" && def.Name != e.name {
+			c.add(agent.InvalidInput, e.at("name"), "%s.name is %s; leave it out, the agent is called %s", where, quote(def.Name), e.name)
+		}
+		def.Name = e.name
+		f.lines[def.Name] = e
+		f.checkAgent(c, e, def)
+		f.Agents = append(f.Agents, def)
+	}
+}
+
+// checkAgent checks what an agent asks for against what there is.
+func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
+	if err := def.Check(); err != nil {
+		var what *agent.Error
+		errors.As(err, &what)
+		c.add(what.Code, e.at(what.Path), "%w", err)
+	}
+	if def.Model == "" {
+		return // told by Check
+	}
+	if err := f.resolve(def.Model, f.Dir); err != nil {
+		c.add(agent.CodeOf(err), e.at("model"), "agents.%s.model: %w", e.name, err)
+	} else if def.Limits.CostUSD > 0 && f.price(def.Model) == (agent.Price{}) {
+		c.add(agent.InvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, def.Model)
+	}
+	for i, name := range def.Tools {
+		if err := f.checkTool(name); err != nil {
+			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
+		}
+	}
+}
+
+// toolNames are what an agent may name besides MCP servers.
+var toolNames = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
+
+// sourcePrefix marks the name of an MCP server, all of whose tools an agent is given.
+const sourcePrefix = "mcp:"
+
+func (f *File) checkTool(name string) error {
+	if server, ok := strings.CutPrefix(name, sourcePrefix); ok {
+		if _, ok := f.servers[server]; !ok {
+			return agent.Errorf(agent.UnknownTool, "there is no server %s under mcp", quote(server))
+		}
+		return nil
+	}
+	if !slices.Contains(toolNames, name) {
+		return agent.Errorf(agent.UnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp", quote(name), strings.Join(toolNames, ", "))
+	}
+	return nil
+}
+
+func (f *File) readWorkspace(c *checker, part entry) {
+	f.workspace = f.Dir
+	if part.value == nil {
+		return
+	}
+	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!str" || strings.TrimSpace(part.value.Value) == "" {
+		c.add(agent.InvalidInput, part.key, "workspace wants the path of a directory")
+		return
+	}
+	f.workspace = within(f.Dir, part.value.Value)
+	if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
+		c.add(agent.InvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
+	}
+}
+
+// within is a path of the file, relative to where the file is.
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// Agent finds an agent, or tells which ones there are.
+func (f *File) Agent(name string) (agent.Definition, error) {
+	var names []string
+	for _, def := range f.Agents {
+		if def.Name == name {
+			return def, nil
+		}
+		names = append(names, def.Name)
+	}
+	return agent.Definition{}, agent.Errorf(agent.UnknownAgent, "%s has no agent %s; it has %s", f.Path, quote(name), strings.Join(names, ", ")).At("agent")
+}
+
+// SetModel gives an agent another model. A script's path is relative to dir.
+func (f *File) SetModel(name, model, dir string) error {
+	for i := range f.Agents {
+		def := &f.Agents[i]
+		if def.Name != name {
+			continue
+		}
+		if err := f.resolve(model, dir); err != nil {
+			return err
+		}
+		if def.Limits.CostUSD > 0 && f.price(model) == (agent.Price{}) {
+			return agent.Errorf(agent.InvalidInput, "the price of %s is not known, and %s has limits.cost_usd: give the model a price under models in %s", model, name, f.Path)
+		}
+		def.Model = model
+		return nil
+	}
+	_, err := f.Agent(name)
+	return err
+}

@@ -1,0 +1,231 @@
+package agentsfile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+)
+
+// write puts an agents file, and the script that some of them name, into a
+// directory and makes it the working directory.
+func write(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, agentsfile.DefaultName), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte("replies: [{text: Hello.}]\n"), 0o600))
+}
+
+// messages lists the faults of an error, one a line.
+func messages(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+func TestFaults(t *testing.T) {
+	const sound = "agents:\n  a:\n    model: script:script.yaml\n"
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"empty", "", []string{"fermata.yaml:1: the file is empty; begin with agents:"}},
+		{"a list", "- a\n", []string{"fermata.yaml:1: the file wants keys such as agents:, models: and mcp: at its top"}},
+		{"broken", "agents:\n  a:\n    model: [x\n  b: y\n", []string{"fermata.yaml:4: not YAML: mapping values are not allowed in this context"}},
+		{"tab", "agents:\n\ta: {}\n", []string{"fermata.yaml:2: not YAML: found character that cannot start any token (while scanning for the next token that begins in line 2)"}},
+		{"unknown anchor", "agents:\n  a: *b\n", []string{"fermata.yaml:2: not YAML: unknown anchor 'b' referenced"}},
+		{"two documents", sound + "---\na: b\n", []string{"fermata.yaml:1: not YAML: expected single document, found multiple"}},
+		{"no agents", "workspace: .\n", []string{"fermata.yaml:1: the file has no agents: write agents: with a name and a model below"}},
+		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
+		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents wants names of agents, each with its fields below"}},
+		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a wants its fields, such as model: or command:, and not a plain value"}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, mcp, workspace`}},
+		{"part twice", sound + sound, []string{"fermata.yaml:4: agents is there twice"}},
+		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is there already, in line 2"}},
+		{"field twice", sound + "    model: x\n", []string{"fermata.yaml:4: agents.a.model is there twice"}},
+		{"unknown field", sound + "    modle: x\n", []string{"fermata.yaml:4: agents.a.modle is not known here"}},
+		{"wrong type, deep", sound + "    limits:\n      wall_clock: 5m\n      turns: many\n", []string{"fermata.yaml:6: agents.a.limits.turns wants a number, not string"}},
+		{"wrong type, flow", sound + "    limits: {turns: \"40\"}\n", []string{"fermata.yaml:4: agents.a.limits.turns wants a number, not string"}},
+		{"list for text", sound + "    instructions: [x]\n", []string{"fermata.yaml:4: agents.a.instructions wants a string, not a list"}},
+		{"text for list", sound + "    tools: fs_read\n", []string{"fermata.yaml:4: agents.a.tools wants a list, not string"}},
+		{"null", sound + "    tools:\n", []string{"fermata.yaml:4: agents.a.tools is null; leave it out instead"}},
+		{"blank", sound + "    instructions: \" \"\n", []string{"fermata.yaml:4: agents.a.instructions is blank; leave it out instead"}},
+		{"duration", sound + "    limits: {wall_clock: soon}\n", []string{`fermata.yaml:4: agents.a.limits.wall_clock is wrong: "soon" is not a duration such as "90s" or "168h"`}},
+		{"negative", sound + "    limits:\n      turns: -1\n", []string{"fermata.yaml:5: agent a: limits.turns: -1 is not a positive number"}},
+		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
+			`fermata.yaml:1: "x" is not known here; the file may have agents, models, mcp, workspace`,
+			"fermata.yaml:6: agents.a.limits.<< is not known here",
+		}},
+		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},
+		{"tag", sound + "    instructions: !secret x\n", []string{"fermata.yaml:4: agents.a.instructions has the tag !secret, which means nothing here"}},
+		{"bad name", "agents:\n  Big-One:\n    model: script:script.yaml\n", []string{`fermata.yaml:2: agent "Big-One": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
+		{"other name", sound + "    name: b\n", []string{`fermata.yaml:4: agents.a.name is "b"; leave it out, the agent is called a`}},
+		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
+		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
+			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, and "mcp:NAME" for a server under mcp`,
+			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
+		}},
+		{"profile", sound + "    profile: wild\n", []string{`fermata.yaml:4: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
+		{"cost without price", sound + "    limits:\n      cost_usd: 2.5\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of script:script.yaml is not known; give it one under models, with price: {input: …, output: …}"}},
+		{"workspace", sound + "workspace: nowhere\n", []string{`fermata.yaml:4: workspace "nowhere" is not a directory`}},
+		{"workspace is a list", sound + "workspace: [a]\n", []string{"fermata.yaml:4: workspace wants the path of a directory"}},
+		{"model entry", sound + "models:\n  local:\n    provider: ollama\n    model: q\n  openai: {provider: openai, model: q}\n  third:\n    provider: openai\n  fourth: {provider: openai, model: q, api_key: sk-1}\n", []string{
+			`fermata.yaml:6: models.local.provider must be anthropic or openai, not "ollama"`,
+			"fermata.yaml:8: models.openai: the name is taken; use another",
+			"fermata.yaml:9: models.third.model is missing: write the provider's own name for it",
+			"fermata.yaml:11: models.fourth.api_key is not known here",
+		}},
+		{"price", sound + "models:\n  local: {provider: openai, model: q, price: {input: cheap}}\n", []string{"fermata.yaml:5: models.local.price.input is wrong: \"cheap\" is not an amount in US dollars, such as 2.5"}},
+		{"mcp entry", sound + "mcp:\n  x: {}\n  a__b: {command: [y]}\n  z:\n    command: tickets\n", []string{
+			"fermata.yaml:5: mcp.x.command is missing: write the program and its arguments, as a list",
+			"fermata.yaml:6: mcp.a__b: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL",
+			"fermata.yaml:8: mcp.z.command wants a list, not string",
+		}},
+		{"all at once", "agents:\n  a:\n    modle: x\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
+			`fermata.yaml:7: workspace "nowhere" is not a directory`,
+			"fermata.yaml:3: agents.a.modle is not known here",
+			"fermata.yaml:4: agents.a.limits.turns wants a number, not string",
+			"fermata.yaml:4: agents.a.limits.tokens wants a number, not string",
+			`fermata.yaml:6: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			write(t, tt.text)
+			_, err := agentsfile.Load(agentsfile.DefaultName)
+			require.Equal(t, tt.want, messages(err))
+		})
+	}
+}
+
+func TestFaultsHaveCodes(t *testing.T) {
+	write(t, "agents:\n  a:\n    model: gpt\n")
+	_, err := agentsfile.Load(agentsfile.DefaultName)
+	require.ErrorIs(t, err, agent.UnknownModel)
+	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [fly]\n")
+	_, err = agentsfile.Load(agentsfile.DefaultName)
+	require.ErrorIs(t, err, agent.UnknownTool)
+	_, err = agentsfile.Load("elsewhere.yaml")
+	require.ErrorIs(t, err, agent.InvalidInput)
+}
+
+func TestSoundFile(t *testing.T) {
+	write(t, `
+agents:
+  reviewer:
+    model: local
+    description: Reviews.
+    instructions: |
+      You review code.
+      Be brief.
+    tools: [fs_read, "mcp:tickets"]
+    limits: {turns: 40, tokens: 200000, cost_usd: 2.0, wall_clock: 30m}
+    completion: natural
+    require: [fs_read, [fs_grep, fs_list]]
+    output: {type: object, properties: {ok: {type: boolean, default: null}}}
+    temperature: 0.2
+    max_output_tokens: 1_000
+  writer:
+    model: script:script.yaml
+models:
+  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3, price: {input: 0.5, output: 1}, window: 32000}
+mcp:
+  tickets: {command: [cat], env: {TOKEN: $TICKETS_TOKEN}}
+`)
+	t.Setenv("TICKETS_TOKEN", "t")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	def, err := f.Agent("reviewer")
+	require.NoError(t, err)
+	require.Equal(t, agent.Limits{Turns: 40, Tokens: 200000, CostUSD: 2 * agent.Dollar, WallClock: agent.Duration(30 * time.Minute)}, def.Limits)
+	require.Equal(t, "You review code.\nBe brief.\n", def.Instructions)
+	require.Equal(t, []agent.OneOf{{"fs_read"}, {"fs_grep", "fs_list"}}, def.Require)
+	require.JSONEq(t, `{"type":"object","properties":{"ok":{"type":"boolean","default":null}}}`, string(def.Output))
+	require.Equal(t, 1000, def.MaxOutputTokens)
+	require.InDelta(t, 0.2, *def.Temperature, 0)
+	info := f.Models()["local"].Info("local")
+	require.Equal(t, agent.Price{Input: agent.Dollar / 2, Output: agent.Dollar}, info.Price)
+	require.Equal(t, 32000, info.Window)
+	require.Empty(t, f.Keys(), "a server of the user's own needs no key")
+	require.Equal(t, f.Dir, f.Workspace())
+
+	kit, err := f.Open(nil)
+	require.NoError(t, err)
+	require.Len(t, kit.Tools, 5)
+	require.Len(t, kit.Sources, 1)
+	require.NoError(t, kit.Close())
+
+	_, err = f.Agent("nobody")
+	require.ErrorIs(t, err, agent.UnknownAgent)
+	require.ErrorContains(t, err, "it has reviewer, writer")
+}
+
+func TestOnlyWhatIsUsedIsOpened(t *testing.T) {
+	write(t, "agents:\n  a:\n    model: script:script.yaml\nmcp:\n  gone: {command: [no-such-program-anywhere]}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	kit, err := f.Open(nil)
+	require.NoError(t, err)
+	require.Empty(t, kit.Tools)
+	require.Empty(t, kit.Sources)
+	require.NoError(t, kit.Close())
+	require.Empty(t, f.Workspace())
+}
+
+func TestOpenNamesTheServer(t *testing.T) {
+	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n"
+	write(t, head+"  x: {command: [no-such-program-anywhere]}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	_, err = f.Open(nil)
+	require.ErrorContains(t, err, `fermata.yaml:6: mcp.x: the program "no-such-program-anywhere" can't be run`)
+
+	write(t, head+"  x: {command: [cat], env: {TOKEN: $NOT_SET_ANYWHERE}}\n")
+	f, err = agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	_, err = f.Open(nil)
+	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
+}
+
+func TestKeys(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Setenv("OPENAI_BASE_URL", "")
+	t.Setenv("OPENAI_API_KEY", "set")
+	t.Setenv("OWN_KEY", "")
+	write(t, "agents:\n  a: {model: anthropic/x}\n  b: {model: openai/y}\n  c: {model: own}\n  d: {model: script:script.yaml}\n  e: {model: anthropic/z}\n"+
+		"models:\n  own: {provider: openai, model: y, base_url: \"http://127.0.0.1:1/v1\", api_key_env: OWN_KEY}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	require.Equal(t, []agentsfile.Key{
+		{Env: "ANTHROPIC_API_KEY", Agents: []string{"a", "e"}},
+		{Env: "OPENAI_API_KEY", Set: true, Agents: []string{"b"}},
+		{Env: "OWN_KEY", Agents: []string{"c"}},
+	}, f.Keys())
+	require.NoError(t, f.MissingKey("b"))
+	require.NoError(t, f.MissingKey("d"))
+	err = f.MissingKey("a")
+	require.ErrorIs(t, err, agent.ProviderAuth)
+	require.EqualError(t, err, "fermata.yaml:2: agent a: its model anthropic/x needs a key: set ANTHROPIC_API_KEY in the environment, or give it a model that needs none")
+}
+
+func TestSetModel(t *testing.T) {
+	write(t, "agents:\n  a: {model: anthropic/x, limits: {turns: 3}}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	require.ErrorIs(t, f.SetModel("a", "gpt", f.Dir), agent.UnknownModel)
+	require.ErrorIs(t, f.SetModel("b", "anthropic/y", f.Dir), agent.UnknownAgent)
+	require.NoError(t, f.SetModel("a", "script:script.yaml", f.Dir))
+	def, err := f.Agent("a")
+	require.NoError(t, err)
+	require.Equal(t, "script:script.yaml", def.Model)
+	require.Contains(t, f.Models(), "script:script.yaml")
+}

@@ -1,0 +1,149 @@
+package agentsfile
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/mcp"
+	"github.com/fermata-agents/fermata/tool/workspace"
+)
+
+// serverEntry is an MCP server under mcp: a program that speaks over its
+// standard input and output.
+type serverEntry struct {
+	Command []string `json:"command"`
+	// Env is added to the server's short environment. A value "$NAME" is that of a
+	// variable of this process, so that no secret has to stand in the file.
+	Env map[string]string `json:"env"`
+	Dir string            `json:"dir"`
+
+	line int
+}
+
+func (f *File) readServers(c *checker, part entry) {
+	for _, e := range c.mapping(part, "names of servers, each with its command below") {
+		where := "mcp." + e.name
+		s, ok := decode[serverEntry](c, e, where)
+		switch {
+		case !ok:
+			continue
+		case agent.CheckTool(e.name) != nil || strings.Contains(e.name+"_", tool.Separator):
+			c.add(agent.InvalidInput, e.key, "%s: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL", where)
+		case len(s.Command) == 0:
+			c.add(agent.InvalidInput, e.at("command"), "%s.command is missing: write the program and its arguments, as a list", where)
+		default:
+			s.Dir, s.line = within(f.Dir, s.Dir), e.key.Line
+			f.servers[e.name] = s
+		}
+	}
+}
+
+// open makes the server; it starts when it is first asked. What can be known to
+// be missing is told before.
+func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
+	program := e.Command[0]
+	if strings.ContainsRune(program, filepath.Separator) {
+		program = within(e.Dir, program)
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
+	}
+	if info, err := os.Stat(e.Dir); err != nil || !info.IsDir() {
+		return nil, agent.Errorf(agent.InvalidInput, "its dir %s is not a directory", quote(e.Dir))
+	}
+	env := map[string]string{}
+	for key, value := range e.Env {
+		if variable, ok := strings.CutPrefix(value, "$"); ok {
+			if value = os.Getenv(variable); value == "" {
+				return nil, agent.Errorf(agent.InvalidInput, "env.%s is to be that of %s, which is not set", key, variable)
+			}
+		}
+		env[key] = value
+	}
+	return mcp.New(name, e.Command, &mcp.Options{Env: env, Dir: e.Dir, Logger: log}), nil
+}
+
+// uses tells which tools some agent names, and which MCP servers.
+func (f *File) uses() (tools, servers []string) {
+	set := map[string]bool{}
+	for _, def := range f.Agents {
+		for _, name := range def.Tools {
+			set[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if server, ok := strings.CutPrefix(name, sourcePrefix); ok {
+			servers = append(servers, server)
+		} else {
+			tools = append(tools, name)
+		}
+	}
+	return tools, servers
+}
+
+// UsesShell tells whether some agent may run commands.
+func (f *File) UsesShell() bool {
+	tools, _ := f.uses()
+	return slices.Contains(tools, workspace.ShellTool)
+}
+
+// Workspace is the directory that the agents' tools work in, absolute; empty
+// where no agent has such a tool.
+func (f *File) Workspace() string {
+	if tools, _ := f.uses(); len(tools) == 0 {
+		return ""
+	}
+	return f.workspace
+}
+
+// Kit is what the agents of a file work with.
+type Kit struct {
+	Tools   []tool.Tool
+	Sources []tool.Source
+
+	open []io.Closer
+}
+
+// Open opens the workspace and the MCP servers that some agent uses. Where one
+// fails nothing stays open. A server is started when it is first asked.
+func (f *File) Open(log *slog.Logger) (*Kit, error) {
+	k := &Kit{}
+	_, servers := f.uses()
+	if dir := f.Workspace(); dir != "" {
+		w, err := workspace.Open(dir, nil)
+		if err != nil {
+			return nil, err
+		}
+		k.open = append(k.open, w)
+		k.Tools = w.Tools()
+	}
+	for _, name := range servers {
+		entry := f.servers[name]
+		s, err := entry.open(name, log)
+		if err != nil {
+			return nil, errors.Join(agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err), k.Close())
+		}
+		k.open = append(k.open, s)
+		k.Sources = append(k.Sources, s)
+	}
+	return k, nil
+}
+
+// Close closes the workspace and ends the servers.
+func (k *Kit) Close() error {
+	var faults []error
+	for _, c := range slices.Backward(k.open) {
+		faults = append(faults, c.Close())
+	}
+	k.open = nil
+	return errors.Join(faults...)
+}

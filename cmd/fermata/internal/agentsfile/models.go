@@ -1,0 +1,210 @@
+package agentsfile
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/anthropic"
+	"github.com/fermata-agents/fermata/provider/openai"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// The providers that are always there.
+const (
+	providerAnthropic = "anthropic"
+	providerOpenAI    = "openai"
+)
+
+// scriptPrefix marks the name of a model that answers from a file.
+const scriptPrefix = "script:"
+
+// keys are the environment variables in which the providers look for their keys.
+var keys = map[string]string{providerAnthropic: "ANTHROPIC_API_KEY", providerOpenAI: "OPENAI_API_KEY"}
+
+// noKey stands for a key that the file names and the environment lacks, and for
+// that of a server of the user's own for which it names none: the provider's own
+// key must not be sent there.
+const noKey = "none"
+
+// modelEntry is a model under models.
+type modelEntry struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	BaseURL  string `json:"base_url"`
+	// KeyEnv is the name of an environment variable. There is no field for a key
+	// itself: files are shared.
+	KeyEnv    string      `json:"api_key_env"`
+	Price     agent.Price `json:"price"` // USD for a million tokens
+	Window    int         `json:"window"`
+	MaxOutput int         `json:"max_output"`
+	// API and KeepThinking are for servers that speak OpenAI's language in a way
+	// of their own; see openai.Options.
+	API          openai.API `json:"api"`
+	KeepThinking bool       `json:"keep_thinking"`
+}
+
+// key names the variable that the entry's key is in; empty where it needs none.
+func (e modelEntry) key() string {
+	if e.KeyEnv != "" || e.BaseURL != "" {
+		return e.KeyEnv
+	}
+	return keys[e.Provider]
+}
+
+func providers() map[string]model.Model {
+	return map[string]model.Model{providerAnthropic: anthropic.New(nil), providerOpenAI: openai.New(nil)}
+}
+
+func (f *File) readModels(c *checker, part entry) {
+	for _, e := range c.mapping(part, "names of models, each with its fields below") {
+		where := "models." + e.name
+		if slices.Contains([]string{"", providerAnthropic, providerOpenAI}, e.name) || strings.HasPrefix(e.name, scriptPrefix) {
+			c.add(agent.InvalidInput, e.key, "%s: the name is taken; use another", where)
+			continue
+		}
+		entry, ok := decode[modelEntry](c, e, where)
+		if !ok {
+			continue
+		}
+		switch {
+		case entry.Provider != providerAnthropic && entry.Provider != providerOpenAI:
+			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be anthropic or openai, not %s", where, quote(entry.Provider))
+		case entry.Model == "":
+			c.add(agent.InvalidInput, e.key, "%s.model is missing: write the provider's own name for it", where)
+		case !slices.Contains([]string{"", string(openai.ChatCompletions), string(openai.Responses)}, string(entry.API)):
+			c.add(agent.InvalidInput, e.at("api"), "%s.api must be %s or %s, not %s", where, openai.ChatCompletions, openai.Responses, quote(string(entry.API)))
+		case entry.Provider == providerAnthropic && (entry.API != "" || entry.KeepThinking):
+			c.add(agent.InvalidInput, e.key, "%s: api and keep_thinking are for provider openai only", where)
+		case entry.Window < 0 || entry.MaxOutput < 0:
+			c.add(agent.InvalidInput, e.key, "%s: window and max_output must be positive", where)
+		default:
+			f.named[e.name], f.models[e.name] = entry, entry.open(e.name)
+		}
+	}
+}
+
+// open makes the model. It makes no request.
+func (e modelEntry) open(name string) model.Model {
+	secret := os.Getenv(e.KeyEnv)
+	// The adapter for OpenAI knows by itself which servers are told its key.
+	if secret == "" && (e.KeyEnv != "" || e.BaseURL != "" && e.Provider == providerAnthropic) {
+		secret = noKey
+	}
+	var m model.Model
+	if e.Provider == providerAnthropic {
+		m = anthropic.New(&anthropic.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name)})
+	} else {
+		m = openai.New(&openai.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name), API: e.API, KeepThinking: e.KeepThinking})
+	}
+	return model.Named(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
+}
+
+// resolve makes sure that a model of this name can be asked. A script is read
+// here, relative to dir.
+func (f *File) resolve(name, dir string) error {
+	if _, ok := f.models[name]; ok && name != providerAnthropic && name != providerOpenAI {
+		return nil
+	}
+	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
+		script, err := testsuite.LoadScript(within(dir, path))
+		if err != nil {
+			return err
+		}
+		f.models[name] = script
+		return nil
+	}
+	if provider, own, _ := strings.Cut(name, "/"); keys[provider] != "" && own != "" {
+		return nil
+	}
+	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
+	return err.At("model")
+}
+
+func (f *File) modelNames() string {
+	if len(f.named) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(slices.Sorted(maps.Keys(f.named)), ", ") + ")"
+}
+
+// price is what is known of a model's price.
+func (f *File) price(name string) agent.Price {
+	if m, ok := f.models[name]; ok {
+		return m.Info(name).Price
+	}
+	provider, own, _ := strings.Cut(name, "/")
+	return f.models[provider].Info(own).Price
+}
+
+// Priced tells whether a model's price is known; a script's, and that of a model
+// of the user's own, may be nothing.
+func (f *File) Priced(name string) bool {
+	_, own := f.named[name]
+	return own || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
+}
+
+// Models are the models for a worker's options.
+func (f *File) Models() map[string]model.Model { return f.models }
+
+// A Key is an environment variable that a model's key is to be in.
+type Key struct {
+	Env    string
+	Set    bool
+	Agents []string // whose models need it
+}
+
+// Keys lists the keys that the agents' models need. Values are never shown.
+func (f *File) Keys() []Key {
+	byEnv := map[string]*Key{}
+	for _, def := range f.Agents {
+		env := f.keyOf(def.Model)
+		if env == "" {
+			continue
+		}
+		k, ok := byEnv[env]
+		if !ok {
+			k = &Key{Env: env, Set: os.Getenv(env) != ""}
+			byEnv[env] = k
+		}
+		k.Agents = append(k.Agents, def.Name)
+	}
+	var list []Key
+	for _, env := range slices.Sorted(maps.Keys(byEnv)) {
+		list = append(list, *byEnv[env])
+	}
+	return list
+}
+
+func (f *File) keyOf(name string) string {
+	if e, ok := f.named[name]; ok {
+		return e.key()
+	}
+	if strings.HasPrefix(name, scriptPrefix) || providerElsewhere(name) {
+		return ""
+	}
+	return keys[agent.Provider(name)]
+}
+
+// providerElsewhere tells whether the environment sends a provider's requests to
+// a server of the user's own, which may want no key.
+func providerElsewhere(name string) bool {
+	return agent.Provider(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
+}
+
+// MissingKey tells that an agent's model has no key; nil where it has one or
+// needs none.
+func (f *File) MissingKey(name string) error {
+	for _, k := range f.Keys() {
+		if k.Set || !slices.Contains(k.Agents, name) {
+			continue
+		}
+		def, _ := f.Agent(name)
+		return agent.Errorf(agent.ProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
+			f.Path, f.lines[name].at("model").Line, name, def.Model, k.Env)
+	}
+	return nil
+}

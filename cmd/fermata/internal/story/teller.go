@@ -1,0 +1,268 @@
+package story
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Options says how a story is told; the zero Options is for a file or a pipe.
+type Options struct {
+	// Color allows colours, and remarks that tools make while they work.
+	Color bool
+	// Width is how many characters a line of ours may have; zero means 100. The
+	// model's own text is printed as it is.
+	Width int
+}
+
+// Teller tells one run. It is used by one goroutine. What is durable comes as
+// events, in their order; pieces that come live are held until the event that
+// opens their turn, so that nothing is told before what came before it.
+type Teller struct {
+	w     io.Writer
+	style style
+	width int
+
+	turn     int                       // the last that was opened
+	answered int                       // the last whose whole reply was told
+	early    map[int][]activities.Live // pieces of turns that are not open yet
+	streamed strings.Builder           // what was told of the turn's reply
+	midline  bool
+	text     string // the last whole reply's
+	calls    map[string]*call
+	settled  []string // calls that have ended and are not told yet
+}
+
+// call is a tool call of the turn.
+type call struct {
+	agent.ToolCall
+	begun, ended time.Time
+	status       agent.CallStatus
+	told         bool
+}
+
+// New returns a teller that writes to w.
+func New(w io.Writer, o Options) *Teller {
+	t := &Teller{w: w, width: o.Width, early: map[int][]activities.Live{}, calls: map[string]*call{}}
+	if o.Color {
+		t.style = colours
+	}
+	if t.width <= 0 {
+		t.width = 100
+	}
+	return t
+}
+
+// Event tells what an event says.
+func (t *Teller) Event(e agent.Event) {
+	switch e.Type {
+	case agent.RunStarted:
+		if e.Started != nil && e.Started.Spec != nil {
+			t.note("%s · %s", e.Started.Spec.Name, e.Started.Spec.Model)
+		}
+	case agent.TurnStarted:
+		t.openTurn(e.Turn)
+	case agent.Said:
+		t.message(e)
+	case agent.ModelRetried:
+		t.note("the reply was of no use; the model is asked again")
+	case agent.CallStarted:
+		t.called(e)
+	case agent.CallDone, agent.CallLost:
+		if c := t.calls[e.Call.Call]; c != nil {
+			c.ended, c.status = e.Time, e.Call.Status
+			t.settled = append(t.settled, e.Call.Call)
+		}
+	}
+}
+
+func (t *Teller) openTurn(turn int) {
+	t.Flush()
+	t.turn = turn
+	t.streamed.Reset()
+	pieces := t.early[turn]
+	t.early = map[int][]activities.Live{}
+	for _, l := range pieces {
+		t.Live(l)
+	}
+}
+
+// Live tells a piece that is not recorded.
+func (t *Teller) Live(l activities.Live) {
+	switch {
+	case l.Turn > t.turn:
+		t.early[l.Turn] = append(t.early[l.Turn], l)
+	case l.Turn < t.turn:
+		// It comes too late: the event that it was a piece of is told already.
+	case l.Progress != "":
+		if t.style != (style{}) {
+			t.note("  %s", Line(l.Progress, t.width-2))
+		}
+	case l.Turn == t.answered:
+	case l.Restart:
+		if t.streamed.Len() > 0 {
+			t.note("the model is asked again")
+			t.streamed.Reset()
+		}
+	case l.Text != "":
+		t.streamed.WriteString(l.Text)
+		t.print(l.Text)
+	}
+}
+
+func (t *Teller) message(e agent.Event) {
+	m := e.Message
+	switch m.Role {
+	case agent.RoleUser:
+		if m.Note != "" {
+			t.note("(%s) %s", m.Note, Line(m.TextOf(), t.width))
+		}
+	case agent.RoleAssistant:
+		t.said(m.TextOf())
+		t.answered = e.Turn
+		for _, c := range m.ToolCalls() {
+			t.calls[c.ID] = &call{ToolCall: c}
+		}
+	case agent.RoleTool:
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				t.result(p.Result)
+			}
+		}
+		t.calls, t.settled = map[string]*call{}, nil
+	}
+}
+
+// said tells a whole reply, as far as it was not told piece by piece.
+func (t *Teller) said(text string) {
+	rest, ok := strings.CutPrefix(text, t.streamed.String())
+	if !ok {
+		t.endLine()
+		rest = text
+	}
+	t.print(rest)
+	t.endLine()
+	t.streamed.Reset()
+	if text != "" {
+		t.text = text
+	}
+}
+
+func (t *Teller) called(e agent.Event) {
+	c := t.calls[e.Call.Call]
+	if c == nil {
+		c = &call{ToolCall: agent.ToolCall{ID: e.Call.Call, Tool: e.Call.Tool}}
+		t.calls[c.ID] = c
+	}
+	c.begun = e.Time
+	t.tellCall(c)
+}
+
+func (t *Teller) tellCall(c *call) {
+	line := Line(c.Tool+" "+Arguments(c.ToolCall), t.width-2)
+	name, arguments, _ := strings.Cut(line, " ")
+	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
+}
+
+// result tells how a call ended, with the beginning of what the model is told.
+func (t *Teller) result(r *agent.ToolResult) {
+	c := t.calls[r.Call]
+	if c == nil || c.begun.IsZero() {
+		// It was not made, and so nothing was told of it yet.
+		if c == nil {
+			c = &call{ToolCall: agent.ToolCall{ID: r.Call, Tool: r.Tool}}
+		}
+		t.tellCall(c)
+	}
+	if c.told && r.Status == agent.CallOK {
+		return
+	}
+	c.status = r.Status
+	t.tellEnd(c, r.Text)
+}
+
+func (t *Teller) tellEnd(c *call, text string) {
+	head := string(c.status)
+	if !c.begun.IsZero() && c.ended.After(c.begun) {
+		head += " " + Took(c.ended.Sub(c.begun))
+	}
+	if c.told || len(t.calls) > 1 {
+		head = c.Tool + " " + head
+	}
+	mark := t.style.good
+	if c.status != agent.CallOK {
+		mark = t.style.bad
+	}
+	rest := Line(text, max(10, t.width-len(head)-4))
+	t.line("  %s%s%s %s%s%s", mark, head, t.style.off, t.style.dim, rest, t.style.off)
+}
+
+// Flush tells calls that have ended while others of their turn go on: what the
+// model is told of them comes with the last one.
+func (t *Teller) Flush() {
+	for _, id := range t.settled {
+		if c := t.calls[id]; c != nil && !c.told && !c.begun.IsZero() {
+			t.tellEnd(c, "")
+			c.told = true
+		}
+	}
+	t.settled = nil
+}
+
+// Waiting tells whether there is something to flush.
+func (t *Teller) Waiting() bool { return len(t.settled) > 0 }
+
+// End tells how the run ended, and its answer where that was not told yet.
+func (t *Teller) End(o *agent.Outcome) {
+	t.Flush()
+	t.endLine()
+	if o.Text != "" && o.Text != t.text {
+		t.print(o.Text)
+		t.endLine()
+	}
+	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
+		t.line("%s", Clean(Output(o.Output)))
+	}
+	mark := t.style.bad
+	if o.OK() {
+		mark = t.style.good
+	}
+	t.line("%s%s%s", mark, Summary(o), t.style.off)
+}
+
+// Note tells a remark of ours.
+func (t *Teller) Note(format string, args ...any) { t.note(format, args...) }
+
+func (t *Teller) note(format string, args ...any) {
+	t.line("%s%s%s", t.style.dim, fmt.Sprintf(format, args...), t.style.off)
+}
+
+func (t *Teller) line(format string, args ...any) {
+	t.endLine()
+	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+}
+
+// print writes a piece of the model's text.
+func (t *Teller) print(s string) {
+	if s = Clean(s); s == "" {
+		return
+	}
+	fmt.Fprint(t.w, s)
+	t.midline = !strings.HasSuffix(s, "\n")
+}
+
+func (t *Teller) endLine() {
+	if t.midline {
+		fmt.Fprintln(t.w)
+		t.midline = false
+	}
+}
+
+// style are the escape sequences of a terminal with colours; the zero style has none.
+type style struct{ dim, bold, good, bad, off string }
+
+var colours = style{dim: "\x1b[2m", bold: "\x1b[1m", good: "\x1b[32m", bad: "\x1b[31m", off: "\x1b[0m"}

@@ -1,0 +1,147 @@
+package story
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Clean takes what could steer a terminal out of a text that a model or a tool
+// wrote: control characters but for newline and tab, and marks that turn the
+// direction of writing.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// Line is a text on one line of at most so many characters.
+func Line(s string, most int) string {
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+// maxArgument bounds one argument of a call on its line.
+const maxArgument = 60
+
+// Arguments writes a call's arguments on one line: path="main.go" lines=20.
+func Arguments(c agent.ToolCall) string {
+	if c.Malformed != "" {
+		return Line(c.Malformed, maxArgument)
+	}
+	d := json.NewDecoder(bytes.NewReader(c.Arguments))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return Line(string(c.Arguments), maxArgument)
+	}
+	var fields []string
+	for d.More() {
+		var value json.RawMessage
+		key, err := d.Token()
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		fields = append(fields, fmt.Sprintf("%v=%s", key, Line(string(value), maxArgument)))
+	}
+	return Clean(strings.Join(fields, " "))
+}
+
+// Took writes a time that something took with as many digits as matter.
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return agent.Duration(d.Round(time.Second)).String()
+}
+
+// Money writes an amount in dollars; what is not nothing is never shown as nothing.
+func Money(u agent.USD) string {
+	switch dollars := float64(u) / float64(agent.Dollar); {
+	case u != 0 && dollars < 0.0001:
+		return "$" + u.String()
+	case u != 0 && dollars < 0.01:
+		return fmt.Sprintf("$%.4f", dollars)
+	default:
+		return fmt.Sprintf("$%.2f", dollars)
+	}
+}
+
+// count writes a number of things: "1 turn", "2 turns".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// thousands writes 12345 as 12,345.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Summary is how a run ended, on one line.
+func Summary(o *agent.Outcome) string {
+	parts := []string{string(o.Status)}
+	if o.Status != agent.Completed && o.Reason != "" {
+		parts[0] += " (" + o.Reason + ")"
+	}
+	parts = append(parts, count(o.Turns, "turn")+calls(o.Tools))
+	if took := o.Ended.Sub(o.Started); took > 0 && !o.Started.IsZero() {
+		parts = append(parts, Took(took))
+	}
+	parts = append(parts, fmt.Sprintf("%s tokens in, %s out", thousands(o.Usage.Input), thousands(o.Usage.Output)))
+	if o.Cost > 0 {
+		parts = append(parts, Money(o.Cost))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func calls(tools []agent.ToolCount) string {
+	var all, bad int
+	for _, t := range tools {
+		all += t.Calls
+		bad += t.Calls - t.OK
+	}
+	switch {
+	case all == 0:
+		return ""
+	case bad == 0:
+		return ", " + count(all, "call")
+	}
+	return fmt.Sprintf(", %s (%d not ok)", count(all, "call"), bad)
+}
+
+// Output is a structured answer, indented; as it came where it is no JSON.
+func Output(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+// same tells whether two JSON values differ in their white space at most.
+func same(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

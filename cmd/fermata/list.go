@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) listCommand() *cobra.Command {
+	var f fermata.Filter
+	var status string
+	limit := 50
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List runs, the latest first",
+		Long: `Ls lists runs as Temporal's visibility knows them, the latest first. No run and
+no worker is asked.`,
+		Example: `  fermata ls --status running
+  fermata ls --agent reviewer --older 24h
+  fermata ls --query "FermataWaitsFor='approval'" --json`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Status = agent.Status(status)
+			if err := checkFilter(f, limit); err != nil {
+				return err
+			}
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.list(cmd.Context(), runs, f, limit)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
+	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped ones")
+	flags.DurationVar(&f.Older, "older", 0, "only runs that have had their status for so long, such as 24h")
+	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
+	flags.IntVar(&limit, "limit", limit, "how many at most")
+	c.jsonFlag(cmd, "print one JSON object a line")
+	return cmd
+}
+
+func checkFilter(f fermata.Filter, limit int) error {
+	switch {
+	case f.Status != "" && (!f.Status.Known() || f.Status == agent.Suspending):
+		return agent.Errorf(agent.InvalidInput, "--status must be pending, running, suspended, completed, failed, cancelled or stopped, not %q", f.Status)
+	case f.Older < 0:
+		return agent.Errorf(agent.InvalidInput, "--older must be positive")
+	case limit < 1:
+		return agent.Errorf(agent.InvalidInput, "--limit must be positive")
+	}
+	if f.Agent != "" {
+		return agent.CheckName(f.Agent)
+	}
+	return nil
+}
+
+func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, limit int) error {
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	n := 0
+	for l, err := range runs.List(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if n++; n > limit {
+			w.Flush()
+			c.note("there are more than %d: see --limit, --status, --agent", limit)
+			return nil
+		}
+		if c.json {
+			c.line(l)
+			continue
+		}
+		if n == 1 {
+			fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tFOR\tTURN\tCOST\tTASK")
+		}
+		status := string(l.Status)
+		if l.Reason != "" && l.Status != agent.Completed {
+			status += " (" + l.Reason + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Session, l.Agent, status, age(l.Since), l.Turn, story.Money(l.Cost), story.Line(l.Task, 50))
+	}
+	if n == 0 {
+		c.note("no runs")
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/stretchr/testify/require"
+)
+
+// Environment variables that make the test binary something else.
+const (
+	asFermata = "FERMATA_TEST_AS_FERMATA" // the command; the value is its default address
+	asMCP     = "FERMATA_TEST_AS_MCP"     // an MCP server
+)
+
+// TestMain makes the test binary the command itself where it is called as one:
+// tests of whole processes need no second build.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(asFermata); addr != "" {
+		defaultAddress = addr
+		_ = os.Unsetenv(asFermata)
+		main()
+	}
+	if os.Getenv(asMCP) != "" {
+		serveMCP()
+		return
+	}
+	m.Run()
+}
+
+// patience bounds what a test waits for. Nothing takes nearly as long.
+const patience = 2 * time.Minute
+
+// bench is a user's machine: a working directory and a data directory.
+type bench struct {
+	t         *testing.T
+	dir, data string
+	tmp       string
+	addr      string // where Temporal usually listens, on this machine
+	env       []string
+}
+
+func setup(t *testing.T) *bench {
+	t.Helper()
+	root := t.TempDir()
+	b := &bench{t: t, dir: filepath.Join(root, "work"), data: filepath.Join(root, "data"), tmp: filepath.Join(root, "tmp"), addr: freeAddress(t)}
+	for _, dir := range []string{b.dir, b.data, b.tmp} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	b.env = []string{
+		"XDG_DATA_HOME=" + b.data, "XDG_CACHE_HOME=" + b.tmp, "XDG_CONFIG_HOME=" + root, "HOME=" + root, "TMPDIR=" + b.tmp,
+		"PATH=" + os.Getenv("PATH"), asFermata + "=" + b.addr,
+	}
+	t.Cleanup(b.nothingLeft)
+	return b
+}
+
+// elsewhere is the same machine, in a directory without an agents file.
+func (b *bench) elsewhere() *bench {
+	other := *b
+	other.dir = b.t.TempDir()
+	return &other
+}
+
+// freeAddress is a port of loopback that nobody has.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// nothingLeft checks that no server has the data directory and nothing lies about.
+func (b *bench) nothingLeft() {
+	for _, dir := range []string{"fermata", "fermata/demo"} {
+		path := filepath.Join(b.data, dir, lockName)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		lock := flock.New(path)
+		free, err := lock.TryLock()
+		require.NoError(b.t, err)
+		require.True(b.t, free, "%s is held", path)
+		require.NoError(b.t, lock.Close())
+	}
+	left, err := filepath.Glob(filepath.Join(b.tmp, "fermata-*"))
+	require.NoError(b.t, err)
+	require.Empty(b.t, left)
+	// Where the system shows it, no process of this machine is left.
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(b.t, err)
+	for _, path := range all {
+		env, _ := os.ReadFile(path) // it may have ended meanwhile
+		require.NotContains(b.t, string(env), "="+b.tmp+"\x00", "%s is still there", filepath.Dir(path))
+	}
+}
+
+// write puts a file into the working directory.
+func (b *bench) write(name, text string) { writeFile(b.t, filepath.Join(b.dir, name), text) }
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// command makes a process of the command.
+func (b *bench) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	b.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Dir, cmd.Env = b.dir, b.env
+	// Whoever inherits the output and outlives the command is found by this.
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// ran is what became of a command.
+type ran struct {
+	exit     int
+	out, err string
+}
+
+// run runs a command to its end.
+func (b *bench) run(args ...string) ran {
+	b.t.Helper()
+	cmd := b.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	return b.finished(cmd, cmd.Run(), &out, &errs)
+}
+
+func (b *bench) finished(cmd *exec.Cmd, err error, out, errs *bytes.Buffer) ran {
+	b.t.Helper()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		b.t.Fatalf("%v: %v\n%s\n%s", cmd.Args[1:], err, out, errs)
+	}
+	r := ran{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	b.gone(r)
+	return r
+}
+
+var embeddedAt = regexp.MustCompile(`(?m)^temporal (\S+), namespace \S+ \(embedded in this process\)$`)
+
+// gone checks that a server that lived in the process does not listen any more.
+func (b *bench) gone(r ran) {
+	b.t.Helper()
+	if at := embeddedAt.FindStringSubmatch(r.err); at != nil {
+		require.True(b.t, free(at[1]), "%s is still listened at", at[1])
+	}
+}
+
+// process is a command that goes on.
+type process struct {
+	b     *bench
+	cmd   *exec.Cmd
+	lines chan string // of standard output
+
+	mu  sync.Mutex
+	out bytes.Buffer
+	err bytes.Buffer
+}
+
+// start starts a command.
+func (b *bench) start(args ...string) *process {
+	b.t.Helper()
+	p := &process{b: b, cmd: b.command(args...), lines: make(chan string, 1000)}
+	r, w, err := os.Pipe()
+	require.NoError(b.t, err)
+	p.cmd.Stdout, p.cmd.Stderr = w, &p.err
+	require.NoError(b.t, p.cmd.Start())
+	w.Close()
+	go p.read(r)
+	b.t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+func (p *process) read(r io.ReadCloser) {
+	defer close(p.lines)
+	defer r.Close()
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.out.WriteString(lines.Text() + "\n")
+		p.mu.Unlock()
+		p.lines <- lines.Text()
+	}
+}
+
+// until waits for a line of the output that begins so.
+func (p *process) until(prefix string) {
+	p.b.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				_ = p.cmd.Wait()
+				p.b.t.Fatalf("%v ended without a line %q:\n%s%s", p.cmd.Args[1:], prefix, &p.out, &p.err)
+			}
+			if strings.HasPrefix(line, prefix) {
+				return
+			}
+		case <-timeout:
+			p.b.t.Fatalf("%v: no line %q", p.cmd.Args[1:], prefix)
+		}
+	}
+}
+
+// end sends a signal and waits for the end.
+func (p *process) end(s syscall.Signal) ran {
+	p.b.t.Helper()
+	require.NoError(p.b.t, p.cmd.Process.Signal(s))
+	return p.wait()
+}
+
+func (p *process) wait() ran {
+	p.b.t.Helper()
+	err := p.cmd.Wait()
+	for range p.lines {
+		// until the reader has all
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.b.finished(p.cmd, err, &p.out, &p.err)
+}
+
+// inProcess runs a command within the test.
+func inProcess(t *testing.T, args ...string) ran {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), args, strings.NewReader(""), &out, &errs)
+	return ran{code, out.String(), errs.String()}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// staleAfter is longer than any poll takes: a poller that was not seen for so
+// long is gone. The server remembers pollers for five minutes.
+const staleAfter = 75 * time.Second
+
+// pollers lists the workers that wait at the task queue for runs. One that was
+// killed is among them for a while.
+func (c *cli) pollers(ctx context.Context, s *server) ([]string, error) {
+	d, err := s.DescribeTaskQueue(ctx, c.queue(), enums.TASK_QUEUE_TYPE_WORKFLOW)
+	if err != nil {
+		return nil, fmt.Errorf("looking for workers at the task queue %s: %w", c.queue(), durable.ArriveRPC(err))
+	}
+	gone := c.stoppedWorkers(ctx, s)
+	var names []string
+	for _, p := range d.GetPollers() {
+		if time.Since(p.GetLastAccessTime().AsTime()) < staleAfter && !gone[p.GetIdentity()] {
+			names = append(names, strings.TrimSuffix(p.GetIdentity(), "@"))
+		}
+	}
+	return names, nil
+}
+
+// stoppedWorkers are those that have said that they stop: the server counts them
+// among the pollers for minutes. A server that keeps no list of workers knows none.
+func (c *cli) stoppedWorkers(ctx context.Context, s *server) map[string]bool {
+	list, err := s.WorkflowService().ListWorkers(ctx, &workflowservice.ListWorkersRequest{
+		Namespace: s.namespace, Query: "TaskQueue = " + quoted(c.queue()),
+	})
+	if err != nil {
+		return nil
+	}
+	gone := map[string]bool{}
+	for _, w := range list.GetWorkers() {
+		stops := w.GetStatus() == enums.WORKER_STATUS_SHUTTING_DOWN || w.GetStatus() == enums.WORKER_STATUS_SHUTDOWN
+		before, known := gone[w.GetWorkerIdentity()]
+		gone[w.GetWorkerIdentity()] = stops && (before || !known)
+	}
+	return gone
+}
+
+// quoted is a string in Temporal's list filter language.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// taken tells whether some worker has begun with a run; true where that can't be known.
+func (s *server) taken(ctx context.Context, run *fermata.Run) bool {
+	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
+	const started = 2 // the start, and the task that waits for a worker
+	info := d.GetWorkflowExecutionInfo()
+	return err != nil || info.GetHistoryLength() > started || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
+// noWorker says that nobody works on the task queue, and what to do.
+func (c *cli) noWorker(s *server, more string) error {
+	return agent.Errorf(agent.NoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.queue(), s.addr, s.namespace, more)
+}

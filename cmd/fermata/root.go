@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// cli is one invocation of the command.
+type cli struct {
+	in       io.Reader
+	out, err io.Writer
+	globals
+	log *zap.Logger
+	// json says that standard output is for programs.
+	json bool
+	// loud lets the Temporal SDK's warnings through.
+	loud bool
+	// began tells that the command's own work has begun: errors before are of usage.
+	began bool
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	address, namespace, profile string
+	taskQueue                   string
+	data, store                 string
+	storeShared, verbose        bool
+}
+
+// execute runs the command and returns its exit status. It ends, cleanly, with
+// the context.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{in: stdin, out: stdout, err: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !c.began {
+		err = usage(cmd, err)
+	}
+	return c.end(ctx, err)
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "fermata",
+		Short: "Durable agents on Temporal",
+		Long: `Fermata runs agents as Temporal workflows: a run outlives the process that
+works on it, and goes on where it was.
+
+Where no Temporal server is named (--address, --profile, TEMPORAL_ADDRESS or a
+profile in temporal.toml), run, demo and dev start one inside of their own
+process, with its data in the data directory.`,
+		Example: `  fermata demo
+  fermata run reviewer "Review the last commit"
+  fermata dev`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version(),
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			c.began, c.log = true, newLogger(c.err, c.verbose)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	f := root.PersistentFlags()
+	f.StringVar(&c.address, "address", "", "Temporal server, HOST:PORT")
+	f.StringVar(&c.namespace, "namespace", "", "Temporal namespace (default \"default\")")
+	f.StringVar(&c.profile, "profile", "", "profile in temporal.toml")
+	f.StringVar(&c.taskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
+	f.StringVar(&c.data, "data", "", "data directory of the embedded server and the store (default the user's own)")
+	f.StringVar(&c.store, "store", "", "folder of the transcripts (default \"store\" in the data directory)")
+	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
+	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
+	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.waitCommand(), c.transcriptCommand(),
+		c.listCommand(), c.showCommand(), c.setupCommand(), c.doctorCommand(), c.versionCommand())
+	return root
+}
+
+// jsonFlag gives a command the flag --json.
+func (c *cli) jsonFlag(cmd *cobra.Command, help string) {
+	cmd.Flags().BoolVar(&c.json, "json", false, help)
+}
+
+// wants checks a command's arguments by number.
+func wants(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return fmt.Errorf("%s wants %s, and was given %s", cmd.CommandPath(), what, counted(len(args), "argument"))
+	}
+}
+
+func counted(n int, thing string) string {
+	switch n {
+	case 0:
+		return "none"
+	case 1:
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// usage makes an error of what cobra has to say about how a command was called.
+func usage(cmd *cobra.Command, err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return agent.Errorf(agent.InvalidInput, "%s; see %s --help", text, cmd.CommandPath())
+}
+
+// note tells people something beside the output.
+func (c *cli) note(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+
+// print writes a line of output.
+func (c *cli) print(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+)
+
+// runner is one `run`.
+type runner struct {
+	*cli
+	agent, task string
+	agents      string // the agents file as it was named
+	session     string
+	model       string
+	detach      bool
+	file        *agentsfile.File // nil where there is none
+
+	server *server
+	runs   *fermata.Client
+	crew   *crew // nil where a worker elsewhere has the run
+	run    *fermata.Run
+	live   *pieces
+	heard  int64 // the last event of the run that was told
+}
+
+// runPatience is how long calls in progress may take when `run` is interrupted.
+// A model call is made again, when the run goes on.
+const runPatience = 2 * time.Second
+
+func (c *cli) runCommand() *cobra.Command {
+	r := &runner{cli: c, live: newPieces()}
+	cmd := &cobra.Command{
+		Use:   `run AGENT "task"`,
+		Short: "Run an agent and show it as it goes",
+		Long: `Run starts a run of an agent and shows it to its end.
+
+Where no worker polls the task queue, one is started in this process with the
+agents file (--agents, or fermata.yaml in this directory). A task "-" is read
+from standard input. --session goes on with a conversation.
+
+The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
+4 stopped or cancelled; 2 for wrong input, 5 without a server or a worker.`,
+		Example: `  fermata run reviewer "Review main.go"
+  git diff | fermata run reviewer - --json | tail -1 | jq .text
+  fermata run reviewer "And the tests?" --session 0199a6f1-…`,
+		Args: wants(2, `an agent and a task in quotes`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.agent, r.task = args[0], args[1]
+			return r.do(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	f.StringVar(&r.session, "session", "", "the conversation to go on with, or a name for a new one")
+	f.StringVar(&r.model, "model", "", "another model for the agent, if the worker is in this process")
+	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
+	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	return cmd
+}
+
+func (r *runner) do(ctx context.Context) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	if !r.detach {
+		if err := r.findWorker(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.run, err = r.runs.Start(ctx, r.agent, r.task, &fermata.StartOptions{Session: r.session})
+	switch {
+	case err != nil:
+		return err
+	case r.detach:
+		return r.started(ctx)
+	}
+	return r.watch(ctx)
+}
+
+// close gives back what this process has: the worker, then the server.
+func (r *runner) close() {
+	if r.crew != nil {
+		r.dismiss(r.crew)
+	}
+	if r.server != nil {
+		r.server.close()
+	}
+	r.crew, r.server = nil, nil
+}
+
+// check checks what can be checked without a server.
+func (r *runner) check() (err error) {
+	if r.task == "-" {
+		text, err := io.ReadAll(io.LimitReader(r.in, agent.MaxPayload+1))
+		if err != nil {
+			return agent.Errorf(agent.InvalidInput, "reading the task from standard input: %w", err)
+		}
+		r.task = string(text)
+	}
+	switch {
+	case strings.TrimSpace(r.task) == "":
+		return agent.Errorf(agent.InvalidInput, "the task is blank; say what to do")
+	case len(r.task) > agent.MaxPayload:
+		return agent.Errorf(agent.TooLarge, "the task has more than %d bytes", agent.MaxPayload)
+	case r.detach && r.model != "":
+		return agent.Errorf(agent.InvalidInput, "--model and --detach exclude each other: the model is the worker's to choose")
+	}
+	if err := agent.CheckName(r.agent); err != nil {
+		return err
+	}
+	if r.session != "" {
+		if err := agent.CheckSession(r.session); err != nil {
+			return err
+		}
+	}
+	if r.detach && r.agents == "" {
+		return nil
+	}
+	r.file, err = agentsFile(r.agents)
+	return err
+}
+
+// connect finds the server, or starts the embedded one if this process can then
+// work on the run.
+func (r *runner) connect(ctx context.Context) (err error) {
+	if r.server, err = r.look(ctx); err != nil {
+		return err
+	}
+	if r.server == nil {
+		if err := r.prepare(); err != nil {
+			return err
+		}
+		if r.server, err = r.findOrStart(ctx); err != nil {
+			return err
+		}
+	}
+	r.runs, err = r.client(r.server)
+	return err
+}
+
+// prepare makes sure that this process can run the agent.
+func (r *runner) prepare() error {
+	switch {
+	case r.detach:
+		return nil
+	case r.file == nil:
+		return noAgents()
+	}
+	if _, err := r.file.Agent(r.agent); err != nil {
+		return err
+	}
+	if r.model != "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return agent.Errorf(agent.Internal, "the working directory: %w", err)
+		}
+		if err := r.file.SetModel(r.agent, r.model, dir); err != nil {
+			return err
+		}
+	}
+	return r.file.MissingKey(r.agent)
+}
+
+// findWorker finds a worker for the run, or starts one in this process.
+func (r *runner) findWorker(ctx context.Context) error {
+	var names []string
+	if !r.server.inProcess() {
+		var err error
+		if names, err = r.pollers(ctx, r.server); err != nil {
+			return err
+		}
+	}
+	if len(names) > 0 {
+		if r.model != "" {
+			return agent.Errorf(agent.InvalidInput, "--model is for a worker in this process, and %s polls the task queue %s already: choose the model there, or use another --task-queue", names[0], r.queue())
+		}
+		r.note("worker %s", strings.Join(names, ", "))
+		return r.sameAgents(r.server, r.file)
+	}
+	if r.file == nil {
+		return r.noWorker(r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
+	}
+	return r.workHere(ctx)
+}
+
+// workHere starts a worker in this process.
+func (r *runner) workHere(ctx context.Context) error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	if err := r.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
+		return err
+	}
+	var err error
+	r.crew, err = r.hire(ctx, r.server, r.file, runPatience, r.live.put)
+	return err
+}
+
+// started prints the session of a run that nobody watches.
+func (r *runner) started(ctx context.Context) error {
+	if r.json {
+		r.line(startedLine{V: agent.Version, Type: "started", Session: r.run.Session, Run: r.run.ID, Agent: r.agent})
+	} else {
+		r.print("%s", r.run.Session)
+	}
+	if names, err := r.pollers(ctx, r.server); err == nil && len(names) == 0 {
+		r.note("no worker polls the task queue %s yet: the run waits for fermata dev, or for fermata worker --agents FILE", r.queue())
+	}
+	return nil
+}
+
+// startedLine is what `run --detach --json` prints.
+type startedLine struct {
+	V       int    `json:"v"`
+	Type    string `json:"type"`
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	Agent   string `json:"agent"`
+}

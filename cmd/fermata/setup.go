@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// knownWithin is how long a server may take to know its new search attributes.
+const knownWithin = 30 * time.Second
+
+func (c *cli) setupCommand() *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Give a namespace the search attributes that runs carry",
+		Long: `Setup adds fermata's search attributes to the namespace, once a namespace; what
+is there already stays. --check only looks. On Temporal Cloud, where they are
+added by another tool, it prints the lines for tcld.`,
+		Example: `  fermata setup --address temporal.internal:7233 --namespace agents
+  fermata setup --check`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.find(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			return c.setup(cmd.Context(), s, check)
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "only look; exit status 5 where one is missing")
+	return cmd
+}
+
+func (c *cli) setup(ctx context.Context, s *server, check bool) error {
+	missing, err := worker.MissingAttributes(ctx, s.Client)
+	if err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		c.print("namespace %s has all search attributes", s.namespace)
+		return nil
+	}
+	if check {
+		return agent.Errorf(agent.NotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
+	}
+	if err := addAttributes(ctx, s, missing); err != nil {
+		return c.setupRefused(s, missing, err)
+	}
+	if err := awaitAttributes(ctx, s); err != nil {
+		return err
+	}
+	c.print("namespace %s: added %s", s.namespace, strings.Join(missing, ", "))
+	return nil
+}
+
+// addAttributes adds what the server does not have. One that it has and that no
+// query finds yet is left alone.
+func addAttributes(ctx context.Context, s *server, missing []string) error {
+	has, err := s.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: s.namespace})
+	if err != nil {
+		return err
+	}
+	add := map[string]enums.IndexedValueType{}
+	for _, a := range agent.Attributes() {
+		want, err := enums.IndexedValueTypeFromString(string(a.Type))
+		if err != nil {
+			return err
+		}
+		switch is, ok := has.GetCustomAttributes()[a.Name]; {
+		case ok && is != want:
+			return agent.Errorf(agent.NotSetUp, "namespace %s has the search attribute %s as %s, and fermata needs it as %s: remove it with temporal operator search-attribute remove --name %s, then run fermata setup again", s.namespace, a.Name, is, a.Type, a.Name)
+		case !ok && slices.Contains(missing, a.Name):
+			add[a.Name] = want
+		}
+	}
+	if len(add) == 0 {
+		return nil
+	}
+	_, err = s.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{Namespace: s.namespace, SearchAttributes: add})
+	var exists *serviceerror.AlreadyExists
+	if errors.As(err, &exists) {
+		return nil // by somebody who sets up as well
+	}
+	return err
+}
+
+// awaitAttributes waits until the server takes the attributes: some look into
+// their tables now and then only.
+func awaitAttributes(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	for {
+		missing, err := worker.MissingAttributes(ctx, s.Client)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return agent.Errorf(agent.NotSetUp, "the search attributes were added, and the server does not know %s after %s: run fermata setup --check in a while", strings.Join(missing, ", "), knownWithin)
+		}
+	}
+}
+
+// setupRefused says what to do where the operator service may not be used.
+func (c *cli) setupRefused(s *server, missing []string, err error) error {
+	var denied *serviceerror.PermissionDenied
+	var unknown *serviceerror.Unimplemented
+	if !errors.As(err, &denied) && !errors.As(err, &unknown) {
+		var ours *agent.Error
+		if errors.As(err, &ours) {
+			return err
+		}
+		return fmt.Errorf("adding search attributes: %w", durable.ArriveRPC(err))
+	}
+	c.note("the server does not let this client add search attributes. On Temporal Cloud:")
+	for _, a := range agent.Attributes() {
+		if slices.Contains(missing, a.Name) {
+			c.print("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.namespace, a.Name, a.Type)
+		}
+	}
+	return agent.Errorf(agent.NotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
+}

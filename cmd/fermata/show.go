@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+// Where what `show` shows comes from.
+const (
+	sourceWorker = "worker" // the run itself answered
+	sourceMemo   = "memo"   // no worker answers: what Temporal's listing knows
+	sourceResult = "result" // the run is at an end
+)
+
+// shown is what `show` shows.
+type shown struct {
+	agent.RunStatus
+	Source  string         `json:"source"`
+	Task    string         `json:"task,omitempty"`
+	Outcome *agent.Outcome `json:"outcome,omitempty"`
+}
+
+// askFor bounds the question to a run that may have no worker.
+const askFor = 3 * time.Second
+
+func (c *cli) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show where a run stands",
+		Long: `Show asks the last run of a session where it stands. Where no worker answers it
+shows what Temporal itself knows, and says so; of a run at its end, the result.`,
+		Example: `  fermata show invoice-118
+  fermata show invoice-118 --json | jq .cost_usd`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+				return c.show(cmd.Context(), s, runs, args[0])
+			})
+		},
+	}
+	c.jsonFlag(cmd, "print the status as one line of JSON")
+	return cmd
+}
+
+func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	v, err := c.standing(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	if v.Source == sourceMemo {
+		c.note("no worker answers at the task queue of the run: this is what Temporal knows of it")
+	}
+	if c.json {
+		c.line(v)
+		return nil
+	}
+	c.showText(v)
+	return nil
+}
+
+// standing finds out where a run stands.
+func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown, error) {
+	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
+	if err != nil {
+		return nil, fmt.Errorf("looking for session %s: %w", run.Session, err)
+	}
+	info := d.GetWorkflowExecutionInfo()
+	memo := fermata.MemoOf(info)
+	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		o, err := run.Result(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &shown{RunStatus: ofOutcome(o), Source: sourceResult, Task: memo.Task, Outcome: o}, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	status, err := run.Status(asking)
+	switch {
+	case err == nil:
+		return &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
+	case ctx.Err() == nil && (errors.Is(err, agent.NoWorker) || errors.Is(err, agent.Timeout)):
+		name := strings.Trim(string(info.GetSearchAttributes().GetIndexedFields()[agent.AttrAgent].GetData()), `"`)
+		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: agent.RunStatus{
+			V: agent.Version, Session: run.Session, Run: run.ID, Agent: name, Status: memo.Status, Reason: memo.Reason,
+			Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, Doing: []agent.Doing{},
+		}}, nil
+	}
+	return nil, err
+}
+
+func ofOutcome(o *agent.Outcome) agent.RunStatus {
+	return agent.RunStatus{
+		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status, Reason: o.Reason, Since: o.Ended,
+		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Seq: o.Seq, Doing: []agent.Doing{},
+	}
+}
+
+func (c *cli) showText(v *shown) {
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("session", "%s", v.Session)
+	row("run", "%s", v.Run)
+	row("agent", "%s", v.Agent)
+	row("task", "%s", story.Line(v.Task, 120))
+	status := string(v.Status)
+	if v.Reason != "" {
+		status += " (" + v.Reason + ")"
+	}
+	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
+	turns := fmt.Sprint(v.Turn)
+	if v.Limits.Turns != nil {
+		turns += fmt.Sprintf(" of %d", v.Limits.Turns.Max)
+	}
+	row("turn", "%s", turns)
+	for _, d := range v.Doing {
+		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.What, d.Call)), age(d.Since))
+	}
+	if v.Source != sourceMemo {
+		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
+	}
+	cost := story.Money(v.Cost)
+	if v.Limits.CostUSD != nil {
+		cost += " of " + story.Money(v.Limits.CostUSD.Max)
+	}
+	row("cost", "%s", cost)
+	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
+		row("label", "%s=%s", name, v.Labels[name])
+	}
+	if v.Build != "" {
+		row("worker", "%s", v.Build)
+	}
+	w.Flush()
+	if o := v.Outcome; o != nil {
+		c.answer(o)
+	}
+}
+
+// answer prints what a run ended with.
+func (c *cli) answer(o *agent.Outcome) {
+	if o.Error != nil {
+		c.print("\n[%s] %s", o.Error.Code, story.Clean(o.Error.Message))
+	}
+	if o.Text != "" {
+		c.print("\n%s", story.Clean(o.Text))
+	}
+	if len(o.Output) > 0 {
+		c.print("\n%s", story.Clean(story.Output(o.Output)))
+	}
+}
+
+// age is how long ago a time was, in one or two units.
+func age(t time.Time) string {
+	switch d := time.Since(t); {
+	case t.IsZero():
+		return "-"
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours())/24)
+	}
+}

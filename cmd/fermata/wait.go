@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+func (c *cli) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait SESSION",
+		Short: "Wait for a run to rest, and print how it ended",
+		Long: `Wait waits for the end of a session's last run and prints its answer. It needs
+no worker, and the run does not depend on it.
+
+The exit status is that of run; 7 when the time of --timeout is up, whereupon
+the run goes on.`,
+		Example: `  fermata wait 0199a6f1-… --timeout 5m
+  fermata wait invoice-118 --json | jq .output`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+				return c.wait(cmd.Context(), s, runs, args[0], timeout)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait; without it, for ever")
+	c.jsonFlag(cmd, "print the outcome as one line of JSON")
+	return cmd
+}
+
+func (c *cli) wait(ctx context.Context, s *server, runs *fermata.Client, session string, timeout time.Duration) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	waiting := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	o, err := run.Wait(waiting)
+	switch {
+	case err == nil:
+	case errors.Is(waiting.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
+		return agent.Errorf(agent.Timeout, "session %s has not come to rest within %s; its run goes on", session, timeout)
+	default:
+		return lost(s, session, err)
+	}
+	if c.json {
+		return c.told(o, jsonLines{c, run})
+	}
+	return c.told(o, c.teller())
+}

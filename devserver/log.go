@@ -1,0 +1,108 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/log/tag"
+)
+
+// A serverLog hands the server's own log on to slog, from level warn upwards, and
+// stands between the server and the end of the process: what is fatal to the
+// server must not end the program that embeds it.
+type serverLog struct {
+	to    *slog.Logger
+	muted atomic.Bool
+
+	mu    sync.Mutex
+	fatal error // the first fatal fault
+}
+
+// noHTTP begins a warning of every start, about a port that is closed on purpose.
+const noHTTP = "HTTP API port has not been set."
+
+var _ log.Logger = (*serverLog)(nil)
+
+func (*serverLog) Debug(string, ...tag.Tag) {}
+
+func (*serverLog) Info(string, ...tag.Tag) {}
+
+func (l *serverLog) Warn(msg string, tags ...tag.Tag) { l.write(slog.LevelWarn, msg, tags) }
+
+func (l *serverLog) Error(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
+
+// DPanic reports what is a panic in the server's own tests and an error elsewhere.
+func (l *serverLog) DPanic(msg string, tags ...tag.Tag) { l.write(slog.LevelError, msg, tags) }
+
+func (l *serverLog) Panic(msg string, tags ...tag.Tag) {
+	l.write(slog.LevelError, msg, tags)
+	panic(msg)
+}
+
+// Fatal keeps the fault for Start to return and ends the calling goroutine, which
+// is as near as one can get to a call that is never expected to return.
+func (l *serverLog) Fatal(msg string, tags ...tag.Tag) {
+	l.write(slog.LevelError, msg, tags)
+	err := errors.New(msg)
+	for _, t := range tags {
+		if cause := errorIn(t); cause != nil {
+			err = fmt.Errorf("%s: %w", msg, cause)
+		}
+	}
+	l.mu.Lock()
+	if l.fatal == nil {
+		l.fatal = err
+	}
+	l.mu.Unlock()
+	runtime.Goexit()
+}
+
+// mute ends the log, when the server is about to stop: its parts, which stop one by
+// one, then only report that the others are gone.
+func (l *serverLog) mute() { l.muted.Store(true) }
+
+// fault returns the first fatal fault, or nil.
+func (l *serverLog) fault() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fatal
+}
+
+// reset forgets the fault, for another attempt.
+func (l *serverLog) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fatal = nil
+}
+
+func (l *serverLog) write(level slog.Level, msg string, tags []tag.Tag) {
+	ctx := context.Background()
+	if strings.HasPrefix(msg, noHTTP) {
+		return
+	}
+	if l.muted.Load() || !l.to.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, len(tags))
+	for _, t := range tags {
+		attrs = append(attrs, slog.Any(t.Key(), t.Value()))
+	}
+	l.to.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// errorIn returns the error that a tag carries: its Value is only the error's text.
+func errorIn(t tag.Tag) error {
+	z, ok := t.(tag.ZapTag)
+	if !ok {
+		return nil
+	}
+	err, _ := z.Field().Interface.(error)
+	return err
+}

@@ -1,0 +1,147 @@
+package devserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// Options say what server to start. The zero value, and nil, give a server that
+// keeps its data in the user's data directory and listens on a free port.
+type Options struct {
+	// DataDir is the directory of the database, the lock and the address file.
+	// It is made where it does not exist. Empty means the directory "fermata" in
+	// the user's data directory: $XDG_DATA_HOME or ~/.local/share on Linux,
+	// ~/Library/Application Support on macOS, %LocalAppData% on Windows.
+	DataDir string
+
+	// InMemory keeps everything in memory: nothing is written, nothing is
+	// locked, and the data ends with Stop. It excludes DataDir.
+	InMemory bool
+
+	// Addr is the host and port to listen on. The host must be a loopback
+	// address or "localhost". Empty means "127.0.0.1:0", and port 0 a free
+	// port. A server that is shared keeps the address it has.
+	Addr string
+
+	// Namespace is the namespace to have ready. Empty means "default".
+	Namespace string
+
+	// Retention is how long closed runs stay readable; at least an hour. Zero
+	// means 90 days. It is set at every start, but never on a server that is
+	// shared, unless the namespace is new there.
+	Retention time.Duration
+
+	// Logger gets the server's own log from level warn upwards. Nil means
+	// silence.
+	Logger *slog.Logger
+}
+
+const (
+	defaultAddr      = "127.0.0.1:0"
+	defaultNamespace = "default"
+	defaultRetention = 90 * 24 * time.Hour
+
+	// minRetention is the server's own (system.namespaceMinRetentionLocal); a
+	// shorter one would be written at creation and refused at the next start.
+	minRetention = time.Hour
+)
+
+func (o *Options) inMemory() bool { return o != nil && o.InMemory }
+
+func (o *Options) namespace() string {
+	if o == nil {
+		return defaultNamespace
+	}
+	return cmp.Or(o.Namespace, defaultNamespace)
+}
+
+func (o *Options) retention() time.Duration {
+	if o == nil {
+		return defaultRetention
+	}
+	return cmp.Or(o.Retention, defaultRetention)
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o == nil || o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}
+
+// addr returns the address to listen on, with an IP for a host.
+func (o *Options) addr() (*net.TCPAddr, error) {
+	given := defaultAddr
+	if o != nil {
+		given = cmp.Or(o.Addr, defaultAddr)
+	}
+	host, port, err := net.SplitHostPort(given)
+	if err != nil {
+		return nil, fmt.Errorf("devserver: address %q: %w", given, err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip := net.ParseIP(host)
+	if ip == nil || !ip.IsLoopback() {
+		return nil, fmt.Errorf("devserver: address %q is not loopback: a development server has no authentication, use 127.0.0.1", given)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("devserver: address %q: port %q is not a number from 0 to 65535", given, port)
+	}
+	return &net.TCPAddr{IP: ip, Port: int(n)}, nil
+}
+
+// dataDir returns the directory of the database as an absolute path.
+func (o *Options) dataDir() (string, error) {
+	if o != nil && o.DataDir != "" {
+		return filepath.Abs(o.DataDir)
+	}
+	base, err := userDataDir()
+	if err != nil {
+		return "", fmt.Errorf("devserver: no data directory: %w; set Options.DataDir", err)
+	}
+	return filepath.Join(base, "fermata"), nil
+}
+
+// validate returns the first fault that can be seen without touching anything.
+func (o *Options) validate() error {
+	if o.inMemory() && o.DataDir != "" {
+		return errors.New("devserver: Options.InMemory and Options.DataDir exclude each other")
+	}
+	if r := o.retention(); r < minRetention {
+		return fmt.Errorf("devserver: retention %v is shorter than the server's least, %v", r, minRetention)
+	}
+	_, err := o.addr()
+	return err
+}
+
+// userDataDir is where the user's programs keep their data on this platform; the
+// standard library knows only the directories for configuration and caches.
+func userDataDir() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return dir, nil
+		}
+		return "", errors.New("%LocalAppData% is not set")
+	case "darwin", "ios":
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support"), err
+	}
+	// A relative $XDG_DATA_HOME is to be ignored, says its specification.
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "share"), err
+}

@@ -18,9 +18,11 @@ import (
 // Deeds does what the steps declare, with what this process has.
 type Deeds struct {
 	// Client asks runs for the open part of their logs.
-	Client  client.Client
-	Agents  map[string]Agent
-	Models  map[string]Model // by the full name that a Spec has
+	Client client.Client
+	Agents map[string]Agent
+	// Model finds a model by the full name that a Spec has, also one that no agent
+	// of this build names: runs that are older than the build may have it.
+	Model   func(name string) (Model, error)
 	Tools   map[string]tool.Tool
 	Sources map[string]tool.Source // by name
 	Log     *store.Log

@@ -42,7 +42,7 @@ func (d *Deeds) list(ctx context.Context, in ListInput) (ListResult, error) {
 			e.Retryable = true
 			return out, e
 		}
-		if err := bounded(name, tools); err != nil {
+		if err := boundedTools(name, tools); err != nil {
 			return out, err
 		}
 		// In the order of names: a source may list in any order, the model's cache
@@ -53,7 +53,7 @@ func (d *Deeds) list(ctx context.Context, in ListInput) (ListResult, error) {
 	return out, nil
 }
 
-func bounded(source string, tools []agent.ToolSpec) error {
+func boundedTools(source string, tools []agent.ToolSpec) error {
 	size := 0
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Input)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
@@ -27,24 +26,35 @@ type AskInput struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
 	Turn    int    `json:"turn"`
-	Seq     int64  `json:"seq"`
+	Upto    Place  `json:"upto"`
 	// AfterToolResult goes into the error of a provider that fails (catalogue HA-24).
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
 }
 
-// maxReply bounds what one reply adds to a history.
-const maxReply = 1 << 20
+// maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
+const maxReply = 3 << 19
+
+func bounded(reply agent.Reply, model string) error {
+	raw, err := json.Marshal(reply)
+	if err != nil {
+		return agent.Errorf(agent.BadOutput, "the reply of %s can't be written as JSON: %w", model, err)
+	}
+	if len(raw) > maxReply {
+		return agent.Errorf(agent.BadOutput, "the reply of %s has %d bytes; at most %d are taken", model, len(raw), maxReply)
+	}
+	return nil
+}
 
 func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
 	defer beat(ctx)()
-	log, err := d.logUpTo(ctx, in.Run, in.Seq)
+	log, err := d.logUpTo(ctx, in.Run, in.Upto)
 	if err != nil {
 		return agent.Reply{}, err
 	}
 	spec := log.Spec()
-	m, ok := d.Models[spec.Model]
-	if !ok {
-		return agent.Reply{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build", spec.Model)
+	m, err := d.Model(spec.Model)
+	if err != nil {
+		return agent.Reply{}, err
 	}
 	if activity.GetInfo(ctx).Attempt > 1 {
 		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
@@ -56,10 +66,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if reply.Finish != model.FinishLength && reply.Finish != model.FinishFiltered {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
 	}
-	if n := (agent.Message{Parts: reply.Parts}).Size(); n > maxReply {
-		return agent.Reply{}, agent.Errorf(agent.BadOutput, "the reply of %s has %d bytes; at most %d are taken", spec.Model, n, maxReply)
-	}
-	return reply, nil
+	return reply, bounded(reply, spec.Model)
 }
 
 // generate makes the call under two clocks: the activity's own, and one that
@@ -153,7 +160,7 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 	if spec.Completion == agent.CompleteTool {
 		for _, c := range calls {
 			if c.Tool == agent.FinishTool && c.Malformed == "" {
-				return c.Arguments, fits(spec.Output, c.Arguments)
+				return c.Arguments, model.Fits(spec.Output, c.Arguments)
 			}
 		}
 		return nil, ""
@@ -162,29 +169,10 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 		return nil, ""
 	}
 	answer := unfence(m.TextOf())
-	if fault := fits(spec.Output, answer); fault != "" {
+	if fault := model.Fits(spec.Output, answer); fault != "" {
 		return nil, fault
 	}
 	return answer, ""
-}
-
-func fits(schema, value json.RawMessage) string {
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return "the schema itself can't be read: " + err.Error()
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		return "the schema itself can't be used: " + err.Error()
-	}
-	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
-		return "it is not JSON: " + err.Error()
-	}
-	if err := resolved.Validate(v); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // unfence takes JSON out of the Markdown that models like to put around it.

@@ -13,61 +13,65 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Seal stores the open part of a run's log, up to an event, as the next chunk of
-// its session's chain; at a run's end the session's head too.
+// Seal stores the open part of a run's log, up to a place, as the next chunk of
+// its session's chain, and moves the session's head there.
 var Seal = durable.Activity[SealInput, SealResult]{Name: "fermata.seal"}
 
 // SealInput says where to look, not what to store.
 type SealInput struct {
-	Session string `json:"session"`
-	Run     string `json:"run"`
-	To      int64  `json:"to"`
-	// End is set when the run ends with this.
-	End *SealedEnd `json:"end,omitempty"`
-}
-
-// SealedEnd is what a session's head says of the run that ended last.
-type SealedEnd struct {
-	Agent  string       `json:"agent"`
-	Status agent.Status `json:"status"`
-	// Version is that of the head that the run began from.
+	Session string       `json:"session"`
+	Run     string       `json:"run"`
+	Upto    Place        `json:"upto"`
+	Agent   string       `json:"agent"`
+	Status  agent.Status `json:"status"` // running, or the end that the run has come to
+	// Version is that of the session's head as the run knows it.
 	Version int64 `json:"version"`
 }
 
-// SealResult names the chunk.
+// SealResult names the chunk and the head's new version.
 type SealResult struct {
-	Head string `json:"head"`
+	Head    string `json:"head"`
+	Version int64  `json:"version"`
 }
 
 func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 	defer beat(ctx)()
-	open, err := d.openTail(ctx, in.Run, in.To)
+	open, err := d.openTail(ctx, in.Upto)
 	if err != nil {
 		return SealResult{}, err
 	}
-	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.To })
-	if n := len(events); n == 0 || events[n-1].Seq != in.To {
-		return SealResult{}, agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.To)
+	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.Upto.Seq })
+	if n := len(events); n == 0 || events[n-1].Seq != in.Upto.Seq {
+		return SealResult{}, agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
 	}
 	digest, err := d.Log.Seal(ctx, open.head, in.Session, in.Run, events)
-	if err != nil || in.End == nil {
-		return SealResult{Head: digest}, err
+	if err != nil {
+		return SealResult{}, err
 	}
-	return SealResult{Head: digest}, d.putHead(ctx, store.Head{
-		V: agent.Version, Version: in.End.Version + 1, Session: in.Session, Run: in.Run, Agent: in.End.Agent,
-		Status: in.End.Status, Digest: digest, Seq: in.To, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+	version, err := d.putHead(ctx, store.Head{
+		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Agent: in.Agent,
+		Status: in.Status, Digest: digest, Seq: in.Upto.Seq, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
+	return SealResult{Head: digest, Version: version}, err
 }
 
-// putHead writes a head; one that an earlier attempt of this step wrote is its own.
-func (d *Deeds) putHead(ctx context.Context, h store.Head) error {
+// putHead writes a head and returns its version. Where this run wrote one that
+// it does not know of (an attempt whose answer was lost, an execution that was
+// reset), that one is its own to replace; another run's is not.
+func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 	err := d.Log.Store().PutHead(ctx, h)
 	if !errors.Is(err, agent.Stale) {
-		return err
+		return h.Version, err
 	}
 	stored, readErr := d.Log.Store().Head(ctx, h.Session)
-	if readErr == nil && stored.Run == h.Run && stored.Version == h.Version && stored.Digest == h.Digest {
-		return nil
+	switch {
+	case readErr != nil:
+		return 0, readErr
+	case stored.Run != h.Run:
+		return 0, err
+	case stored.Digest == h.Digest && stored.Status == h.Status:
+		return stored.Version, nil
 	}
-	return err
+	h.Version = stored.Version + 1
+	return h.Version, d.Log.Store().PutHead(ctx, h)
 }

@@ -31,7 +31,7 @@ type ToolInput struct {
 	Call      string          `json:"call"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Seq       int64           `json:"seq,omitempty"` // where the log has the arguments
+	Upto      *Place          `json:"upto,omitempty"` // where the log has the arguments
 	// Timeout caps the attempt; the tool's context ends with it.
 	Timeout  agent.Duration `json:"timeout"`
 	Attempts int            `json:"attempts,omitempty"`
@@ -49,8 +49,8 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (agent.ToolResult, e
 	if !info.IsLocalActivity {
 		defer beat(ctx)()
 	}
-	if in.Arguments == nil {
-		log, err := d.logUpTo(ctx, in.Run, in.Seq)
+	if in.Arguments == nil && in.Upto != nil {
+		log, err := d.logUpTo(ctx, in.Run, *in.Upto)
 		if err != nil {
 			return agent.ToolResult{}, err
 		}
@@ -65,6 +65,10 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (agent.ToolResult, e
 	defer cancel()
 	text, err := d.runTool(ctx, in, int(info.Attempt))
 	result.Status, result.Text = agent.CallOK, text
+	if err != nil && info.IsLocalActivity && ctx.Err() != nil {
+		// It was slower than local tools may be; it is started anew as a regular one.
+		return result, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
+	}
 	if err != nil {
 		if e := d.again(ctx, err, in, int(info.Attempt)); e != nil {
 			return result, e
@@ -127,9 +131,18 @@ func verdict(ctx context.Context, err error, in ToolInput) (agent.CallStatus, st
 // bound keeps the beginning of a text that is too long, and says so in it: a
 // result that had its effect is never dropped.
 func bound(text string) (kept string, size int) {
+	text = strings.Map(printable, text)
 	if len(text) <= maxResult {
-		return strings.ToValidUTF8(text, "�"), 0
+		return text, 0
 	}
-	head := strings.ToValidUTF8(text[:maxResult], "")
-	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", len(text), len(head)), len(text)
+	return agent.Cut(text, maxResult, len(text)), len(text)
+}
+
+// printable keeps control characters, of which JSON makes six bytes each and a
+// model nothing, out of histories. What is not UTF-8 has become U+FFFD before.
+func printable(r rune) rune {
+	if r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f {
+		return '\uFFFD'
+	}
+	return r
 }

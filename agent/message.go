@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -95,6 +96,16 @@ type ToolResult struct {
 	Text   string     `json:"text"`
 	// Size is the length in bytes of the whole text where only its beginning was kept.
 	Size int `json:"size,omitempty"`
+}
+
+// Cut keeps the beginning of a text that is too long, and says so in it. whole is
+// the length of the text before anything was cut from it.
+func Cut(text string, most, whole int) string {
+	if len(text) <= most {
+		return text
+	}
+	head := strings.ToValidUTF8(text[:most], "")
+	return head + fmt.Sprintf("\n[cut here: the result has %d bytes, of which the first %d are shown]", whole, len(head))
 }
 
 // TextOf joins the text parts of a message, thinking left out.

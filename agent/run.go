@@ -129,6 +129,7 @@ type ToolCount struct {
 	Failed   int    `json:"failed"`
 	Rejected int    `json:"rejected"`
 	Unknown  int    `json:"unknown"`
+	Skipped  int    `json:"skipped"`
 }
 
 // OK tells whether the task was really finished (catalogue PA-74).

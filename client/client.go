@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -78,8 +79,8 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data},
 		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry,
 	}
-	if err := errors.Join(agent.CheckSession(session), signals.CheckStart(start)); err != nil {
-		return nil, fmt.Errorf("start refused: %w", err)
+	if err := check(session, start); err != nil {
+		return nil, err
 	}
 	now := time.Now()
 	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -94,6 +95,21 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		return nil, startFailed(session, err)
 	}
 	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
+}
+
+// check refuses here what the run would refuse there.
+func check(session string, start agent.Start) error {
+	if err := agent.CheckSession(session); err != nil {
+		return fmt.Errorf("start refused: %w", err)
+	}
+	raw, err := json.Marshal(start)
+	if err != nil {
+		return fmt.Errorf("start refused: %w", agent.Errorf(agent.InvalidInput, "data is not JSON: %w", err).At("input.data"))
+	}
+	if _, refusal := signals.DecodeStart(raw); refusal != nil {
+		return refusal
+	}
+	return nil
 }
 
 func startFailed(session string, err error) error {

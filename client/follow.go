@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 
@@ -13,10 +12,11 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Follow yields the events of the run's log after one (zero: from the run's
+// Follow yields the events of the run's log after one (zero: from the
 // session's beginning) and goes on as they come, until the run's end or the
-// context's. The history's long poll wakes it, so that it costs the run nothing.
-// It needs a worker, and the store for what is no longer open.
+// context's. The history's long poll wakes it; each time it asks the run, which
+// needs a worker and writes nothing to the history. What is no longer open is
+// read from the store: without one that is [agent.NotSetUp].
 func (r *Run) Follow(ctx context.Context, after int64) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		f := &follower{run: r, seq: after, yield: yield}
@@ -34,40 +34,52 @@ type follower struct {
 }
 
 func (f *follower) follow(ctx context.Context) error {
-	begun := time.Now()
-	if err := f.catchUp(ctx); err != nil || f.left {
+	info, err := f.run.execution(ctx)
+	if err != nil {
 		return err
 	}
-	for execution := f.run.ID; ; {
-		events := f.run.client.temporal.GetWorkflowHistory(ctx, f.run.Session, execution, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		next := ""
-		for events.HasNext() {
-			e, err := events.Next()
-			if err != nil {
-				return durable.ArriveRPC(err)
-			}
-			next = e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
-			// Every change of the log is made in a workflow task. Those that were
-			// before the first look are seen already.
-			stale := e.GetEventTime().AsTime().Before(begun.Add(-time.Second))
-			if e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED && !stale {
-				if err := f.catchUp(ctx); err != nil || f.left {
-					return err
-				}
-			}
-		}
-		if next == "" {
-			return f.catchUp(ctx)
-		}
-		execution = next
+	execution, known := info.GetExecution().GetRunId(), info.GetHistoryLength()
+	if err := f.catchUp(ctx, execution); err != nil || f.left {
+		return err
 	}
+	for execution != "" {
+		if execution, err = f.wait(ctx, execution, known); err != nil || f.left {
+			return err
+		}
+		known = 0
+	}
+	return nil
+}
+
+// wait follows one execution to its end and returns the next, if there is one.
+// Every change of the log is made in a workflow task; those up to the event
+// known are seen already.
+func (f *follower) wait(ctx context.Context, execution string, known int64) (next string, err error) {
+	events := f.run.client.temporal.GetWorkflowHistory(ctx, f.run.Session, execution, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return "", durable.ArriveRPC(err)
+		}
+		next = e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId()
+		if e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED || e.GetEventId() <= known {
+			continue
+		}
+		if err := f.catchUp(ctx, execution); err != nil || f.left {
+			return "", err
+		}
+	}
+	if next == "" {
+		err = f.catchUp(ctx, execution)
+	}
+	return next, err
 }
 
 // catchUp yields what is new, from the run's open part and, where that was
 // sealed meanwhile, from the store.
-func (f *follower) catchUp(ctx context.Context) error {
+func (f *follower) catchUp(ctx context.Context, execution string) error {
 	for {
-		open, err := signals.Tail.Ask(ctx, f.run.client.temporal, f.run.Session, "", signals.After{Seq: f.seq})
+		open, err := signals.Tail.Ask(ctx, f.run.client.temporal, f.run.Session, execution, signals.After{Seq: f.seq})
 		if err != nil {
 			return err
 		}
@@ -83,8 +95,11 @@ func (f *follower) catchUp(ctx context.Context) error {
 // sealed yields what lies between the last event and the open part.
 func (f *follower) sealed(ctx context.Context, open signals.Open) error {
 	gapless := len(open.Events) > 0 && open.Events[0].Seq == f.seq+1
-	if open.Head == "" || gapless || f.run.client.log == nil {
+	if open.Head == "" || gapless {
 		return nil
+	}
+	if f.run.client.log == nil {
+		return agent.Errorf(agent.NotSetUp, "a part of the run's events is in the store that the workers use: set client.Options.Store")
 	}
 	view, err := f.run.client.log.View(ctx, open.Head)
 	if err != nil {

@@ -28,11 +28,30 @@ type Run struct {
 // Status asks the run where it stands. It needs a worker: [agent.NoWorker] and
 // [agent.Timeout] tell that none answers.
 func (r *Run) Status(ctx context.Context) (agent.RunStatus, error) {
-	s, err := signals.Status.Ask(ctx, r.client.temporal, r.Session, "", signals.None{})
+	info, err := r.execution(ctx)
+	if err != nil {
+		return agent.RunStatus{}, err
+	}
+	s, err := signals.Status.Ask(ctx, r.client.temporal, r.Session, info.GetExecution().GetRunId(), signals.None{})
 	if err != nil {
 		return s, fmt.Errorf("asking session %s for its status: %w", r.Session, err)
 	}
 	return s, nil
+}
+
+// execution finds the run's latest execution as far as it can be known: the
+// session's current one if it is this run's, else the run's first. (The first of
+// a run that lives for long is gone from the server one day, and one that was
+// reset stands there as terminated.)
+func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo, error) {
+	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, "")
+	if err == nil && d.GetWorkflowExecutionInfo().GetFirstRunId() != r.ID {
+		d, err = r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, r.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for session %s: %w", r.Session, durable.ArriveRPC(err))
+	}
+	return d.GetWorkflowExecutionInfo(), nil
 }
 
 // pollFor is how long one look at a run may wait for it to end. No wait rests on
@@ -47,29 +66,28 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) { return r.Resul
 // that the outcome can't be known: how a run failed is in the Outcome, see
 // [agent.Outcome.Err].
 func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
-	for execution := r.ID; ; {
-		d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, execution)
-		if err != nil {
-			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, durable.ArriveRPC(err))
-		}
-		info := d.GetWorkflowExecutionInfo()
-		wait := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
-		event, err := r.closing(ctx, execution, wait)
-		if err != nil {
-			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
-		}
-		if event == nil {
-			continue
+	info, err := r.execution(ctx)
+	for err == nil {
+		var event *historypb.HistoryEvent
+		running := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), running); err != nil {
+			break
 		}
 		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
-			execution = next
+			info, err = r.describe(ctx, next)
 			continue
 		}
-		if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			continue // it closed after the look at it: look again
+		if event != nil && !running {
+			return r.outcome(ctx, info)
 		}
-		return r.outcome(ctx, info)
+		info, err = r.describe(ctx, info.GetExecution().GetRunId())
 	}
+	return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
+}
+
+func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
+	d, err := r.client.temporal.DescribeWorkflowExecution(ctx, r.Session, execution)
+	return d.GetWorkflowExecutionInfo(), durable.ArriveRPC(err)
 }
 
 // closing returns the event that closed an execution, or nil if it has not come
@@ -113,40 +131,38 @@ func (r *Run) outcome(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	err := r.client.temporal.GetWorkflow(ctx, r.Session, info.GetExecution().GetRunId()).Get(ctx, o)
 	var app *temporal.ApplicationError
 	var cancelled *temporal.CanceledError
+	var terminated *temporal.TerminatedError
+	var timedOut *temporal.TimeoutError
 	switch {
 	case errors.As(err, &app) && app.HasDetails():
 		err = app.Details(o)
 	case errors.As(err, &cancelled) && cancelled.HasDetails():
 		err = cancelled.Details(o)
+	case errors.As(err, &cancelled):
+		return r.cut(info, agent.Cancelled, agent.ReasonRequested, nil), nil
+	case errors.As(err, &terminated):
+		return r.cut(info, agent.Cancelled, agent.ReasonTerminated, nil), nil
+	case errors.As(err, &timedOut):
+		return r.cut(info, agent.Failed, agent.ReasonTimedOut, agent.Errorf(agent.LimitTime, "the workflow's execution timeout ended the run")), nil
+	case errors.As(err, &app):
+		return r.cut(info, agent.Failed, string(agent.Internal), agent.Errorf(agent.Internal, "%s", app.Message())), nil
 	}
-	if err == nil && o.Type == "outcome" {
-		return o, nil
+	if err == nil && o.Type != "outcome" {
+		err = agent.Errorf(agent.Incompatible, "it has no outcome")
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.ArriveRPC(ctx.Err()))
+	if err != nil {
+		return nil, fmt.Errorf("reading the outcome of session %s: %w", r.Session, durable.ArriveRPC(err))
 	}
-	return r.cut(info, err), nil
+	return o, nil
 }
 
 // cut is the Outcome of a run that was ended from outside.
-func (r *Run) cut(info *workflowpb.WorkflowExecutionInfo, cause error) *agent.Outcome {
-	o := &agent.Outcome{
-		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Status: agent.Cancelled, Reason: agent.ReasonRequested,
-		Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
-	}
+func (r *Run) cut(info *workflowpb.WorkflowExecutionInfo, status agent.Status, reason string, cause *agent.Error) *agent.Outcome {
 	memo := MemoOf(info)
-	o.Turns, o.Cost = memo.Turn, memo.Cost
-	switch info.GetStatus() {
-	case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
-		o.Reason = agent.ReasonTerminated
-	case enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-		o.Status, o.Reason = agent.Failed, agent.ReasonTimedOut
-		o.Error = agent.Errorf(agent.LimitTime, "the workflow's execution timeout ended the run")
-	case enums.WORKFLOW_EXECUTION_STATUS_FAILED, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
-		o.Status, o.Reason = agent.Failed, string(agent.Internal)
-		o.Error = agent.Errorf(agent.Internal, "the run closed without an outcome: %v", cause)
+	return &agent.Outcome{
+		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: status, Reason: reason, Error: cause,
+		Turns: memo.Turn, Cost: memo.Cost, Started: info.GetStartTime().AsTime(), Ended: info.GetCloseTime().AsTime(),
 	}
-	return o
 }
 
 // MemoOf reads what a listing knows of a run; zero where it has no memo of ours.

@@ -21,31 +21,39 @@ func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Messag
 		return nil, err
 	}
 	head, headErr := c.log.Store().Head(ctx, session)
-	if err == nil && (headErr != nil || head.Run != run.ID) {
-		return c.liveTranscript(ctx, session)
+	if headErr != nil && !errors.Is(headErr, agent.NotFound) {
+		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, headErr)
+	}
+	// The head tells all if it says that the last run has ended.
+	if err == nil && (head.Run != run.ID || !head.Status.Ended()) {
+		return c.openTranscript(ctx, session, head.Digest)
 	}
 	if headErr != nil {
 		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, headErr)
 	}
-	view, err := c.log.View(ctx, head.Digest)
-	if err != nil {
-		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, err)
-	}
-	return view.Messages(), nil
+	return c.messages(ctx, session, head.Digest, nil)
 }
 
-// liveTranscript puts what is stored and what the run has not stored together.
-func (c *Client) liveTranscript(ctx context.Context, session string) ([]agent.Message, error) {
+// openTranscript puts what is stored and what the run has not stored together. A
+// run that failed before it began has no part in the log: then the head's is all.
+func (c *Client) openTranscript(ctx context.Context, session, stored string) ([]agent.Message, error) {
 	open, err := signals.ReadOpen(ctx, c.temporal, session, "")
 	if err != nil {
 		return nil, err
 	}
-	view, err := c.log.View(ctx, open.Head)
+	if open.Head == "" && len(open.Events) == 0 {
+		open.Head = stored
+	}
+	return c.messages(ctx, session, open.Head, open.Events)
+}
+
+func (c *Client) messages(ctx context.Context, session, head string, tail []agent.Event) ([]agent.Message, error) {
+	view, err := c.log.View(ctx, head)
 	if err != nil {
 		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, err)
 	}
-	if n := len(open.Events); n > 0 {
-		view = view.With(open.Events, open.Events[n-1].Seq)
+	if n := len(tail); n > 0 {
+		view = view.With(tail, tail[n-1].Seq)
 	}
 	return view.Messages(), nil
 }

@@ -20,6 +20,12 @@ func DecodeStart(data []byte) (agent.Start, *agent.Error) {
 	return s, durable.Within("start refused", err)
 }
 
+// Labels stand in every listing, so they are short.
+const (
+	maxLabelKey = 64
+	maxLabel    = 256
+)
+
 // CheckStart refuses a start that can't be meant.
 func CheckStart(s agent.Start) error {
 	if s.V > agent.Version {
@@ -41,6 +47,11 @@ func CheckStart(s agent.Start) error {
 	}
 	if len(s.Labels) > agent.MaxLabels {
 		return agent.Errorf(agent.InvalidInput, "labels has %d entries; at most %d are taken", len(s.Labels), agent.MaxLabels).At("labels")
+	}
+	for k, v := range s.Labels { //workflowcheck:ignore whichever label is at fault, the start is refused
+		if len(k) > maxLabelKey || len(v) > maxLabel {
+			return agent.Errorf(agent.InvalidInput, "a label has at most %d characters and its value %d", maxLabelKey, maxLabel).At("labels")
+		}
 	}
 	if err := s.Limits.Check(); err != nil {
 		return err

@@ -113,9 +113,15 @@ func (d *Dir) chunk(digest string) string {
 	return filepath.Join(d.root, "chunks", digest[:2], filepath.Base(digest))
 }
 
-// head names a file after a session in a form that no file system folds or forbids.
+// head names a file after a session in a form that no file system folds or
+// forbids, and that is short enough for all.
 func (d *Dir) head(session string) string {
-	return filepath.Join(d.root, "heads", base64.RawURLEncoding.EncodeToString([]byte(session))+".json")
+	const most = 120
+	name := base64.RawURLEncoding.EncodeToString([]byte(session))
+	if len(name) > most {
+		name = "sha256-" + digestOf([]byte(session))
+	}
+	return filepath.Join(d.root, "heads", name+".json")
 }
 
 // write puts a file in its place at once and durably.

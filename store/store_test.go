@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -134,7 +135,7 @@ func TestOfManyWritersOfAHeadOneWins(t *testing.T) {
 
 func TestSessionsOfAnyNameHaveHeadsOfTheirOwn(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
-	for _, s := range []string{"a", "A", "a/b-1", "..", "con", "x:y"} {
+	for _, s := range []string{"a", "A", "a/b-1", "..", "con", "x:y", strings.Repeat("a", 255)} {
 		require.NoError(t, d.PutHead(ctx, Head{V: 1, Version: 1, Session: s}))
 		h, err := d.Head(ctx, s)
 		require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -16,7 +18,7 @@ import (
 // at once.
 func (o *Options) resolve() (*activities.Deeds, error) {
 	d := &activities.Deeds{
-		Agents: map[string]activities.Agent{}, Models: map[string]activities.Model{},
+		Agents: map[string]activities.Agent{}, Model: o.model,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
 		Tails: activities.NewTails(), Live: o.Live,
 	}
@@ -67,12 +69,14 @@ func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []
 		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
 	}
 	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def}}
-	m, err := o.model(def)
+	m, err := o.model(def.Model)
 	if err != nil {
-		faults = append(faults, err)
+		faults = append(faults, durable.Within("agent "+def.Name, err))
 	} else {
-		d.Models[def.Model] = m
 		a.Spec.Price = m.Info(m.Name).Price
+	}
+	if err := model.CheckOutput(def.Output); err != nil {
+		faults = append(faults, durable.Within("agent "+def.Name, err))
 	}
 	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).At("limits.cost_usd"))
@@ -101,20 +105,23 @@ func addTool(a *activities.Agent, d *activities.Deeds, name string) error {
 	if !ok {
 		return agent.Errorf(agent.UnknownTool, "agent %s: tool %q is not known; the worker has %s", a.Spec.Name, name, names(d.Tools)).At("tools")
 	}
+	if _, twice := a.Spec.Tool(name); twice {
+		return agent.Errorf(agent.InvalidInput, "agent %s: tool %q is named twice", a.Spec.Name, name).At("tools")
+	}
 	a.Spec.Toolset = append(a.Spec.Toolset, t.Spec())
 	return nil
 }
 
-// model finds the model of an agent by its full name, or by its provider's.
-func (o *Options) model(def agent.Definition) (activities.Model, error) {
-	if m, ok := o.Models[def.Model]; ok {
-		return activities.Model{Model: m, Name: def.Model}, nil
+// model finds a model by its full name, or by its provider's.
+func (o *Options) model(full string) (activities.Model, error) {
+	if m, ok := o.Models[full]; ok {
+		return activities.Model{Model: m, Name: full}, nil
 	}
-	provider, name, _ := strings.Cut(def.Model, "/")
+	provider, name, _ := strings.Cut(full, "/")
 	if m, ok := o.Models[provider]; ok && name != "" {
 		return activities.Model{Model: m, Name: name}, nil
 	}
-	return activities.Model{}, agent.Errorf(agent.UnknownModel, "agent %s: model %q is not known; the worker has %s", def.Name, def.Model, names(o.Models)).At("model")
+	return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build; it has %s", full, names(o.Models)).At("model")
 }
 
 func names[T any](m map[string]T) string {

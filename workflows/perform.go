@@ -35,11 +35,21 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Publish:
 		r.publish(ctx)
 	case loop.CarryOver:
-		r.over, r.next = true, workflow.NewContinueAsNewError(ctx, signals.WorkflowType, nil, &r.state)
+		r.carryOver(ctx)
 	case loop.Complete:
 		r.over = true
-		r.shell.Tails.Drop(r.state.Run)
+		r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 	}
+}
+
+// carryOver ends this execution. A cancellation that came with the last input
+// would be lost with it, so it is looked for first.
+func (r *run) carryOver(ctx workflow.Context) {
+	if r.outer.Err() != nil {
+		r.step(ctx, loop.Cancel{})
+		return
+	}
+	r.over, r.next = true, workflow.NewContinueAsNewError(ctx, signals.WorkflowType, nil, &r.state)
 }
 
 // await makes the machine's input of a future when it is ready.
@@ -76,20 +86,26 @@ func (r *run) list(ctx workflow.Context, e loop.List) {
 
 // forever is for steps that only time can mend: a worker or a store that is gone
 // comes back. What does not come back is an error that is not retryable.
-var forever = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second}
+var forever = temporal.RetryPolicy{
+	InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, NonRetryableErrorTypes: neverRetried,
+}
+
+// neverRetried are failures of the SDK's own that it takes for passing and that
+// are not: a result over 2 MB stays one.
+var neverRetried = []string{"payloadSizeError"}
 
 // grace is what a step is given beyond the time that it gives itself, so that it
 // can say itself that its time was up.
 const grace = 15 * time.Second
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
-	r.share()
+	at := r.share(ctx)
 	spec := r.state.Spec
 	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(spec.ModelTimeout) + grace, HeartbeatTimeout: activities.Heartbeat,
 		RetryPolicy: &forever, Summary: spec.Model,
 	}, activities.AskInput{
-		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Seq: e.Seq, AfterToolResult: e.AfterToolResult,
+		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: at, AfterToolResult: e.AfterToolResult,
 	})
 	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil {
@@ -100,10 +116,11 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 }
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
-	r.share()
-	in := activities.SealInput{Session: r.state.Session, Run: r.state.Run, To: e.To}
+	in := activities.SealInput{
+		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
+	}
 	if e.Final {
-		in.End = &activities.SealedEnd{Agent: r.state.Spec.Name, Status: r.state.Outcome.Status, Version: r.state.Log.Version}
+		in.Status = r.state.Outcome.Status
 	}
 	f := activities.Seal.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
@@ -112,13 +129,16 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 		if err != nil {
 			return loop.SealFailed{Err: err}
 		}
-		return loop.Sealed{Head: o.Head, Seq: e.To}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To}
 	})
 }
 
-// share puts the log's open part where steps in this process find it.
-func (r *run) share() {
-	r.shell.Tails.Put(r.state.Run, r.state.Log.Head, r.state.Log.Tail)
+// share puts the log's open part where steps in this process find it, and
+// returns the place up to which a step may look.
+func (r *run) share(ctx workflow.Context) activities.Place {
+	l := r.state.Log
+	r.shell.Tails.Put(workflow.GetInfo(ctx).WorkflowExecution.RunID, l.Head, l.Tail)
+	return activities.Place{Seq: l.Seq, Time: l.Tail[len(l.Tail)-1].Time}
 }
 
 func (r *run) arm(ctx workflow.Context, at time.Time) {

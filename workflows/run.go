@@ -36,7 +36,7 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, selector: workflow.NewSelector(ctx)}
+	r := &run{shell: s, outer: outer, selector: workflow.NewSelector(ctx)}
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
@@ -51,9 +51,12 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 		r.step(ctx, loop.Continued{})
 	} else {
 		in, err := signals.DecodeStart(durable.Bytes(start))
+		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil {
+			err = durable.Within("start refused", bad)
+		}
 		r.step(ctx, loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Err: err})
 	}
-	r.awaitCancel(ctx, outer)
+	r.awaitCancel(ctx)
 	for !r.over {
 		r.selector.Select(ctx)
 	}
@@ -65,6 +68,9 @@ type run struct {
 	shell    *Shell
 	state    loop.State
 	selector workflow.Selector
+	// outer is the workflow's own context: the only one that a cancellation from
+	// outside ends.
+	outer workflow.Context
 	// work is the context of model and tool calls; abandon gives them up.
 	work    workflow.Context
 	abandon workflow.CancelFunc
@@ -91,9 +97,9 @@ func (r *run) step(ctx workflow.Context, in loop.Input) {
 }
 
 // awaitCancel makes a cancellation of the workflow an input.
-func (r *run) awaitCancel(ctx, outer workflow.Context) {
+func (r *run) awaitCancel(ctx workflow.Context) {
 	cancelled, settle := workflow.NewFuture(ctx)
-	workflow.Go(outer, func(outer workflow.Context) {
+	workflow.Go(r.outer, func(outer workflow.Context) {
 		outer.Done().Receive(outer, nil)
 		settle.SetValue(nil)
 	})

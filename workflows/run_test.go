@@ -43,7 +43,7 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	def.Name, def.Model = "tester", "script"
 	spec := agent.Spec{V: 1, Definition: def.WithDefaults()}
 	b.deeds = &activities.Deeds{
-		Agents: map[string]activities.Agent{}, Models: map[string]activities.Model{"script": {Model: script, Name: "script"}},
+		Agents: map[string]activities.Agent{}, Model: func(name string) (activities.Model, error) { return activities.Model{Model: script, Name: name}, nil },
 		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), Tails: activities.NewTails(), Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, tl := range tools {

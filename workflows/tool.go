@@ -38,12 +38,12 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 
 func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 	if len(in.Arguments) > activities.MaxInline {
-		in.Arguments, in.Seq = nil, r.state.Log.Seq
-		r.share()
+		at := r.share(ctx)
+		in.Arguments, in.Upto = nil, &at
 	}
 	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, Summary: in.Tool,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts)},
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}, in)
 	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
 		return loop.Returned{Result: resultOf(in, result, err)}
@@ -52,7 +52,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 
 func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 	f := activities.CallTool.StartLocal(r.work, workflow.LocalActivityOptions{
-		StartToCloseTimeout: localTime, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		StartToCloseTimeout: localTime, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
 	}, in)
 	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
 		if err != nil && err.Code == agent.Timeout {

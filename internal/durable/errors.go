@@ -55,10 +55,6 @@ func depart(err error) error {
 // with what it was doing: nobody knows how that ended.
 var ErrLost = errors.New("the worker was lost")
 
-// ErrCancelled is the cause of an error of [Arrive] that says that somebody
-// cancelled what was being done.
-var ErrCancelled = errors.New("cancelled")
-
 // Arrive translates an error that came over a boundary back; nil for none.
 func Arrive(err error) *agent.Error {
 	var app *temporal.ApplicationError
@@ -69,7 +65,7 @@ func Arrive(err error) *agent.Error {
 	case errors.As(err, &timeout):
 		return arriveTimeout(timeout)
 	case temporal.IsCanceledError(err):
-		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
+		return agent.Errorf(agent.Internal, "it was cancelled")
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {

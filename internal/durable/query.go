@@ -65,6 +65,8 @@ func ArriveRPC(err error) error {
 		return agent.Errorf(agent.NotSetUp, "the server has no namespace %q", namespace.Namespace)
 	case errors.As(err, &missing):
 		return agent.Errorf(agent.NotFound, "%w", err)
+	case agent.CodeOf(err) != agent.Internal:
+		return err
 	case errors.As(err, &app):
 		return Arrive(err)
 	case errors.As(err, &failed):

@@ -19,6 +19,13 @@ const (
 	repeatLimit = 6
 )
 
+// What one reply may ask for, and how much all its results may say together, in
+// bytes: they become one message, which has to fit into a payload.
+const (
+	maxCalls   = 64
+	maxResults = 256 << 10
+)
+
 // dispatch takes the calls of a reply. Each is recorded before it is made, and
 // so counts as a repeat whatever becomes of it (catalogue PA-87).
 func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
@@ -35,7 +42,21 @@ func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
 		s.fail(agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", looping.Tool, repeatLimit))
 		return
 	}
+	if r.OutputFault != "" {
+		s.Repaired++
+	}
+	if s.Repaired > s.Spec.Repairs {
+		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))
+		return
+	}
 	for i := range s.Calls {
+		if i >= maxCalls {
+			s.settle(i, agent.ToolResult{
+				Call: s.Calls[i].ID, Tool: s.Calls[i].Tool, Status: agent.CallRejected,
+				Text: fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls),
+			})
+			continue
+		}
 		if result, ok := s.reject(s.Calls[i].ToolCall, r); ok {
 			s.settle(i, result)
 		}
@@ -133,6 +154,10 @@ func (s *step) returned(r agent.ToolResult) error {
 // settle gives a call its one result.
 func (s *step) settle(i int, r agent.ToolResult) {
 	c := &s.Calls[i]
+	if most := maxResults / len(s.Calls); len(r.Text) > most {
+		whole := max(r.Size, len(r.Text))
+		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
+	}
 	if c.Note != "" {
 		r.Text += "\n\n" + c.Note
 	}
@@ -161,6 +186,8 @@ func (s *step) count(tool string, status agent.CallStatus) {
 		t.Failed++
 	case agent.CallUnknown:
 		t.Unknown++
+	case agent.CallSkipped:
+		t.Skipped++
 	default:
 		t.Rejected++
 	}

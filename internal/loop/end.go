@@ -44,9 +44,14 @@ func (s *step) missingTools() (missing []string) {
 
 // fail ends the run with an error; its reason is the error's code.
 func (s *step) fail(err *agent.Error) {
+	s.end(agent.Failed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Text, s.stamped(err) })
+}
+
+// stamped says of an error which run it ended.
+func (s *step) stamped(err *agent.Error) *agent.Error {
 	e := *err
 	e.Session, e.Run, e.Status, e.Err = s.Session, s.Run, agent.Failed, nil
-	s.end(agent.Failed, string(e.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Text, &e })
+	return &e
 }
 
 func (s *step) timeUp() error {

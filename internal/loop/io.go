@@ -46,10 +46,12 @@ type (
 	ModelFailed struct{ Err *agent.Error }
 	// Returned is what became of a tool call.
 	Returned struct{ Result agent.ToolResult }
-	// Sealed tells that the log is stored up to an event, under a digest.
+	// Sealed tells that the log is stored up to an event, under a digest, and that
+	// the session's head has a version.
 	Sealed struct {
-		Head string
-		Seq  int64
+		Head    string
+		Version int64
+		Seq     int64
 	}
 	// SealFailed tells that it can't be, and that no waiting helps.
 	SealFailed struct{ Err *agent.Error }
@@ -79,10 +81,7 @@ type Effect interface{ effect() }
 // The effects.
 type (
 	// Open asks for [Opened].
-	Open struct {
-		Agent string
-		Carry agent.Carry
-	}
+	Open struct{ Agent string }
 	// List asks for [Listed].
 	List struct{ Sources []string }
 	// CallModel asks for [Replied] or [ModelFailed]. The conversation is the log
@@ -102,8 +101,8 @@ type (
 	// Abandon gives up the model and tool calls in flight: no input of theirs
 	// will be taken any more.
 	Abandon struct{}
-	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To.
-	// Final tells that the run ends with it: the session's head is stored too.
+	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
+	// which is its last. Final tells that the run ends with it.
 	Seal struct {
 		To    int64
 		Final bool

@@ -10,14 +10,19 @@ import (
 
 func (s *step) begin(in Begin) {
 	s.V, s.Session, s.Run = agent.Version, in.Session, in.Run
-	s.Start, s.Labels, s.Task = &in.Start, in.Start.Labels, in.Start.Input.Task()
 	s.Started, s.Since = s.At, s.At
 	s.Phase = Opening
 	if in.Err != nil {
+		// Nothing of what can't be meant is shown, but for a name that could be one.
+		s.Start = &agent.Start{}
+		if agent.CheckName(in.Start.Agent) == nil {
+			s.Start.Agent = in.Start.Agent
+		}
 		s.fail(in.Err)
 		return
 	}
-	s.do(Open{Agent: in.Start.Agent, Carry: in.Start.Carry})
+	s.Start, s.Labels, s.Task = &in.Start, in.Start.Labels, in.Start.Input.Task()
+	s.do(Open{Agent: in.Start.Agent})
 }
 
 // opened takes the Spec, which no deploy changes any more for this run.
@@ -29,6 +34,10 @@ func (s *step) opened(in Opened) {
 	}
 	s.Spec = in.Spec
 	s.Limits = in.Spec.Limits.Lower(s.Start.Limits)
+	if s.Limits.CostUSD > 0 && s.Spec.Price == (agent.Price{}) {
+		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", s.Spec.Model).At("limits.cost_usd"))
+		return
+	}
 	s.do(Publish{})
 	if s.Limits.WallClock > 0 {
 		s.Deadline = s.Started.Add(time.Duration(s.Limits.WallClock))

@@ -31,7 +31,7 @@ func (s *step) sealed(in Sealed) error {
 	if in.Seq != s.Log.Sealing {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
-	s.Log.Head, s.Log.Sealing = in.Head, 0
+	s.Log.Head, s.Log.Version, s.Log.Sealing = in.Head, in.Version, 0
 	rest := slices.IndexFunc(s.Log.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(s.Log.Tail)
@@ -73,10 +73,8 @@ func (s *step) sealFailed(err *agent.Error) error {
 		s.fail(err)
 		return nil
 	}
-	e := *err
-	e.Session, e.Run, e.Status, e.Err = s.Session, s.Run, agent.Failed, nil
 	o := *s.Outcome
-	o.Status, o.Reason, o.Error = agent.Failed, string(e.Code), &e
+	o.Status, o.Reason, o.Error = agent.Failed, string(err.Code), s.stamped(err)
 	s.Outcome = &o
 	s.ended()
 	return nil

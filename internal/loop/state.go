@@ -69,7 +69,7 @@ const (
 type Log struct {
 	// Head names the last sealed chunk; empty at a session's beginning.
 	Head string `json:"head,omitempty"`
-	// Version is that of the session's head in the store when the run began.
+	// Version is that of the session's head in the store.
 	Version int64         `json:"version,omitempty"`
 	Seq     int64         `json:"seq"` // of the last event
 	Tail    []agent.Event `json:"tail,omitempty"`

@@ -1,0 +1,47 @@
+package model
+
+import (
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// CheckOutput refuses, with [agent.InvalidInput], a schema for an agent's output
+// that no answer could be held to. An empty one is none.
+func CheckOutput(schema json.RawMessage) error {
+	if len(schema) == 0 {
+		return nil
+	}
+	_, err := resolve(schema)
+	return err
+}
+
+// Fits says how a value does not fit a schema; empty means that it does.
+func Fits(schema, value json.RawMessage) string {
+	resolved, err := resolve(schema)
+	if err != nil {
+		return err.Error()
+	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return "it is not JSON: " + err.Error()
+	}
+	if err := resolved.Validate(v); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "output is not a JSON Schema: %w", err).At("output")
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "output is a JSON Schema that can't be used: %w", err).At("output")
+	}
+	return resolved, nil
+}

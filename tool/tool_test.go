@@ -76,7 +76,9 @@ func ExampleNew() {
 		City string `json:"city" jsonschema:"the city's name"`
 	}
 	weather := tool.New("weather", "Tells the weather in a city.",
-		func(_ context.Context, _ *tool.Call, in in) (string, error) { return "It is sunny in " + in.City + ".", nil },
+		func(_ context.Context, _ *tool.Call, in in) (string, error) {
+			return "It is sunny in " + in.City + ".", nil
+		},
 		&tool.Options{Local: true})
 	text, err := weather.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(`{"city":"Rome"}`)})
 	fmt.Println(text, err)

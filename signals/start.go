@@ -2,6 +2,8 @@ package signals
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -48,8 +50,9 @@ func CheckStart(s agent.Start) error {
 	if len(s.Labels) > agent.MaxLabels {
 		return agent.Errorf(agent.InvalidInput, "labels has %d entries; at most %d are taken", len(s.Labels), agent.MaxLabels).At("labels")
 	}
-	for k, v := range s.Labels { //workflowcheck:ignore whichever label is at fault, the start is refused
-		if len(k) > maxLabelKey || len(v) > maxLabel {
+	keys := slices.Sorted(maps.Keys(s.Labels)) //workflowcheck:ignore the order of the map is gone after sorting
+	for _, k := range keys {
+		if len(k) > maxLabelKey || len(s.Labels[k]) > maxLabel {
 			return agent.Errorf(agent.InvalidInput, "a label has at most %d characters and its value %d", maxLabelKey, maxLabel).At("labels")
 		}
 	}

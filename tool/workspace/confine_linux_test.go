@@ -36,7 +36,7 @@ func TestConfinedShellStaysInside(t *testing.T) {
 		"mv ../outside/secret stolen", "ln ../outside/secret stolen && cat stolen", "ln -s ../outside/secret s && cat s",
 		"mv link/secret .", "truncate -s 0 ../outside/secret", "cp -r ../outside .",
 		"cat " + home + "/.ssh/id_rsa", "touch " + home + "/.profile", "ls " + home,
-		"touch /etc/fermata /usr/fermata /tmp/fermata /var/tmp/fermata /fermata",
+		"touch /etc/fermata /usr/fermata /tmp/fermata-escaped /var/tmp/fermata /fermata",
 		"cat /proc/$PPID/environ", "cat /proc/$PPID/root" + b.outside + "/secret", "cat /proc/$PPID/cwd/doc.go",
 		"head -c 1 /proc/$PPID/mem", "sh -c 'cat ../outside/secret'", "setsid cat ../outside/secret",
 		"mknod dev b 7 0", "chroot . /bin/true",
@@ -55,7 +55,7 @@ func TestConfinedShellStaysInside(t *testing.T) {
 	entries, err := os.ReadDir(b.outside)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.NoFileExists(t, "/tmp/fermata")
+	require.NoFileExists(t, "/tmp/fermata-escaped")
 }
 
 func TestConfinedShellCanWork(t *testing.T) {

@@ -82,6 +82,9 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		}
 		info, err = r.describe(ctx, info.GetExecution().GetRunId())
 	}
+	if ctx.Err() != nil {
+		err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
+	}
 	return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
 }
 

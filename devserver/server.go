@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 )
 
 // A Server is a Temporal server in this process, or one in another process that
@@ -130,9 +132,10 @@ func (s *Server) Namespace() string { return s.namespace }
 func (s *Server) Shared() bool { return s.shared }
 
 // Dial returns a client of the server. It sets the options' HostPort and, where
-// they say nothing about them, the Namespace and no compression: what goes over
-// loopback takes longer to compress than to send. The caller closes the client;
-// stop workers and close clients before the server.
+// they say nothing about them, the Namespace, no compression (what goes over
+// loopback takes longer to compress than to send) and slog's default logger (the
+// SDK's own writes to standard output). The caller closes the client; stop
+// workers and close clients before the server.
 func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.HostPort = s.addr
 	if o.Namespace == "" {
@@ -140,6 +143,9 @@ func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, err
 	}
 	if o.ConnectionOptions.GrpcCompression == nil {
 		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	}
+	if o.Logger == nil {
+		o.Logger = log.NewStructuredLogger(slog.Default())
 	}
 	c, err := client.DialContext(ctx, o)
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +84,12 @@ func (c *cli) stored(ctx context.Context, session string) ([]agent.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	c.note("no Temporal server runs: this is what the store has, up to the run that ended %s at %s", head.Status, head.Updated.Local().Format("2006-01-02 15:04:05"))
+	when := head.Updated.Local().Format(time.DateTime)
+	if head.Status.Ended() {
+		c.note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
+	} else {
+		c.note("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
+	}
 	return view.Messages(), nil
 }
 

@@ -1,6 +1,7 @@
 package agentsfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +17,28 @@ import (
 // checker collects what is wrong with a file.
 type checker struct {
 	path   string // as the user named it
-	faults []error
+	faults []located
+}
+
+// located is a fault and its line.
+type located struct {
+	line int
+	err  error
 }
 
 func (c *checker) add(code agent.Code, n *yaml.Node, format string, args ...any) {
-	c.faults = append(c.faults, agent.Errorf(code, "%s:%d: %w", c.path, n.Line, agent.Errorf(code, format, args...)))
+	err := agent.Errorf(code, "%s:%d: %w", c.path, n.Line, agent.Errorf(code, format, args...))
+	c.faults = append(c.faults, located{n.Line, err})
+}
+
+// err is all that is wrong, in the order of the lines; nil where nothing is.
+func (c *checker) err() error {
+	slices.SortStableFunc(c.faults, func(a, b located) int { return cmp.Compare(a.line, b.line) })
+	var list []error
+	for _, f := range c.faults {
+		list = append(list, f.err)
+	}
+	return errors.Join(list...)
 }
 
 // mapping lists the entries of one of the file's parts, each name once.

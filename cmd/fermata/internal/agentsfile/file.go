@@ -53,8 +53,8 @@ func Load(path string) (*File, error) {
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readAgents(c, root, found["agents"])
-	if len(c.faults) > 0 {
-		return nil, errors.Join(c.faults...)
+	if err := c.err(); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -91,6 +91,16 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		errors.As(err, &what)
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
+	if err := model.CheckOutput(def.Output); err != nil {
+		c.add(agent.CodeOf(err), e.at("output"), "agents.%s: %w", e.name, err)
+	}
+	for i, name := range def.Tools {
+		if err := f.checkTool(name); err != nil {
+			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
+		} else if slices.Contains(def.Tools[:i], name) {
+			c.add(agent.InvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
+		}
+	}
 	if def.Model == "" {
 		return // told by Check
 	}
@@ -98,11 +108,6 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		c.add(agent.CodeOf(err), e.at("model"), "agents.%s.model: %w", e.name, err)
 	} else if def.Limits.CostUSD > 0 && f.price(def.Model) == (agent.Price{}) {
 		c.add(agent.InvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, def.Model)
-	}
-	for i, name := range def.Tools {
-		if err := f.checkTool(name); err != nil {
-			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
-		}
 	}
 }
 

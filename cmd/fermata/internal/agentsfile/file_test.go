@@ -74,6 +74,8 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, and "mcp:NAME" for a server under mcp`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
 		}},
+		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" is there already`}},
+		{"schema", sound + "    output:\n      $ref: \"#/nowhere\"\n", []string{`fermata.yaml:4: agents.a: output is a JSON Schema that can't be used: JSON Pointer "/nowhere": no schema field "nowhere"`}},
 		{"profile", sound + "    profile: wild\n", []string{`fermata.yaml:4: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
 		{"cost without price", sound + "    limits:\n      cost_usd: 2.5\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of script:script.yaml is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"workspace", sound + "workspace: nowhere\n", []string{`fermata.yaml:4: workspace "nowhere" is not a directory`}},
@@ -91,11 +93,11 @@ func TestFaults(t *testing.T) {
 			"fermata.yaml:8: mcp.z.command wants a list, not string",
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
-			`fermata.yaml:7: workspace "nowhere" is not a directory`,
 			"fermata.yaml:3: agents.a.modle is not known here",
 			"fermata.yaml:4: agents.a.limits.turns wants a number, not string",
 			"fermata.yaml:4: agents.a.limits.tokens wants a number, not string",
 			`fermata.yaml:6: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,
+			`fermata.yaml:7: workspace "nowhere" is not a directory`,
 		}},
 	}
 	for _, tt := range tests {

@@ -64,8 +64,9 @@ func (c *checker) mapping(part entry, wants string) []entry {
 }
 
 // decode reads an entry strictly into a T. Each field is read by itself first,
-// so that all that is wrong is told and not the first fault alone. where is what
-// people call the entry.
+// so that all that is wrong is told and not the first fault alone; where some
+// are wrong, the others are in the T that is returned. where is what people call
+// the entry.
 func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if e.value.Kind != yaml.MappingNode {
 		c.add(agent.InvalidInput, e.key, "%s wants its fields, such as model: or command:, and not a plain value", where)
@@ -77,11 +78,15 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 		if err == nil {
 			err = durable.Decode(data, new(T), maxBytes)
 		}
+		if err == nil {
+			err = json.Unmarshal(data, &out)
+		}
 		c.refused(e, where, err)
 	})
 	if len(c.faults) > before {
 		return out, false
 	}
+	out = *new(T)
 	whole, wrong := value(e.value)
 	if wrong != nil {
 		c.add(agent.InvalidInput, wrong.node, "%s %s", where, wrong.text)

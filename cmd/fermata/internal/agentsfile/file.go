@@ -71,6 +71,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 	for _, e := range list {
 		where := "agents." + e.name
 		def, ok := decode[agent.Definition](c, e, where)
+		f.checkUses(c, e, def)
 		if !ok {
 			continue
 		}
@@ -84,7 +85,7 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 	}
 }
 
-// checkAgent checks what an agent asks for against what there is.
+// checkAgent checks what an agent says of itself.
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	if err := def.Check(); err != nil {
 		var what *agent.Error
@@ -94,6 +95,10 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	if err := model.CheckOutput(def.Output); err != nil {
 		c.add(agent.CodeOf(err), e.at("output"), "agents.%s: %w", e.name, err)
 	}
+}
+
+// checkUses checks what an agent asks for against what there is.
+func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	for i, name := range def.Tools {
 		if err := f.checkTool(name); err != nil {
 			c.add(agent.CodeOf(err), e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %w", e.name, i, err)
@@ -102,7 +107,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		}
 	}
 	if def.Model == "" {
-		return // told by Check
+		return // whether it has to have one is for others to say
 	}
 	if err := f.resolve(def.Model, f.Dir); err != nil {
 		c.add(agent.CodeOf(err), e.at("model"), "agents.%s.model: %w", e.name, err)

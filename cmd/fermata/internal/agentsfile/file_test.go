@@ -92,12 +92,13 @@ func TestFaults(t *testing.T) {
 			"fermata.yaml:6: mcp.a__b: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL",
 			"fermata.yaml:8: mcp.z.command wants a list, not string",
 		}},
-		{"all at once", "agents:\n  a:\n    modle: x\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
+		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here",
-			"fermata.yaml:4: agents.a.limits.turns wants a number, not string",
-			"fermata.yaml:4: agents.a.limits.tokens wants a number, not string",
-			`fermata.yaml:6: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,
-			`fermata.yaml:7: workspace "nowhere" is not a directory`,
+			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, and "mcp:NAME" for a server under mcp`,
+			"fermata.yaml:5: agents.a.limits.turns wants a number, not string",
+			"fermata.yaml:5: agents.a.limits.tokens wants a number, not string",
+			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,
+			`fermata.yaml:8: workspace "nowhere" is not a directory`,
 		}},
 	}
 	for _, tt := range tests {

@@ -1,5 +1,10 @@
 package agent
 
+import (
+	"maps"
+	"slices"
+)
+
 // A Code says what went wrong. It is a string that is recorded in histories and
 // printed by the plain temporal command: codes are added, never renamed (wire §7).
 // A Code is itself an error, so errors.Is(err, agent.Stale) works across Temporal.
@@ -15,6 +20,12 @@ const (
 	NotFound         Code = "not_found"         // no such session, run, request or checkpoint
 	Busy             Code = "busy"              // a start on a session with a live run
 	Stale            Code = "stale"             // another run or suspension than the one that is open; a lost race
+	NotSuspended     Code = "not_suspended"     // a resume of a run that does not wait
+	NeedsAnswer      Code = "needs_answer"      // a resume of a run that waits for an answer
+	HeldByParent     Code = "held_by_parent"    // a resume of a run that an ancestor holds
+	Expired          Code = "expired"           // a token's time is over
+	Spent            Code = "used"              // a token or an export that was spent
+	BadSignature     Code = "bad_signature"     // a token or an export that was not made with a known key
 	Closed           Code = "closed"            // the run is at an end
 	Denied           Code = "denied"            // by policy
 	Incompatible     Code = "incompatible"      // state or client of another version
@@ -41,6 +52,7 @@ const (
 	ProviderError Code = "provider_error"
 	BadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
 	ToolFailed    Code = "tool_failed"
+	ChildFailed   Code = "child_failed" // an agent that the run gave work to could not be started
 	Internal      Code = "internal"
 )
 
@@ -63,6 +75,12 @@ var classes = map[Code]class{
 	NotFound:         {6, 404, false},
 	Busy:             {6, 409, false},
 	Stale:            {6, 409, false},
+	NotSuspended:     {6, 409, false},
+	NeedsAnswer:      {6, 409, false},
+	HeldByParent:     {6, 409, false},
+	Expired:          {6, 410, false},
+	Spent:            {6, 410, false},
+	BadSignature:     {6, 403, false},
 	Closed:           {6, 410, false},
 	Denied:           {6, 403, false},
 	Incompatible:     {6, 422, false},
@@ -85,6 +103,7 @@ var classes = map[Code]class{
 	ProviderError:    {1, 500, false},
 	BadOutput:        {1, 500, false},
 	ToolFailed:       {1, 500, false},
+	ChildFailed:      {1, 500, false},
 	Internal:         {1, 500, false},
 }
 
@@ -110,3 +129,8 @@ func (c Code) HTTP() int {
 
 // Retryable tells whether the same thing may succeed when it is tried again unchanged.
 func (c Code) Retryable() bool { return classes[c].retryable }
+
+// Codes lists every code, in alphabetical order.
+func Codes() []Code {
+	return slices.Sorted(maps.Keys(classes))
+}

@@ -17,6 +17,8 @@ type Error struct {
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
 	Status  Status `json:"status,omitempty"`
+	// Suspension is the one that is open.
+	Suspension string `json:"suspension,omitempty"`
 	// Retryable tells that the same thing, unchanged, may succeed later.
 	Retryable bool   `json:"retryable"`
 	Help      string `json:"help,omitempty"`

@@ -11,6 +11,11 @@ const (
 	RunCompleted  EventType = "run.completed"
 	RunFailed     EventType = "run.failed"
 	RunCancelled  EventType = "run.cancelled"
+	RunStopped    EventType = "run.stopped"
+	RunSuspended  EventType = "run.suspended"
+	RunResumed    EventType = "run.resumed"
+	HoldLaid      EventType = "hold.laid"
+	HoldLifted    EventType = "hold.lifted"
 	TurnStarted   EventType = "turn.started"
 	TurnEnded     EventType = "turn.ended"
 	Said          EventType = "message"
@@ -19,23 +24,78 @@ const (
 	CallStarted   EventType = "call.started"
 	CallDone      EventType = "call.done"
 	CallLost      EventType = "call.unknown" // begun, and nobody knows how it ended
+	CallApproved  EventType = "call.approved"
+	CallRefused   EventType = "call.rejected"
+
+	RequestOpened   EventType = "request.opened"
+	RequestAnswered EventType = "request.answered"
+	RequestExpired  EventType = "request.expired" // its deadline decided it
+	RequestReminded EventType = "request.reminded"
+
+	ChildStarted   EventType = "child.started"
+	ChildSuspended EventType = "child.suspended"
+	ChildResumed   EventType = "child.resumed"
+	ChildEnded     EventType = "child.ended"
+
+	Compacted     EventType = "compacted"      // the model knows a summary of what came before
+	LimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
+	VerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
 )
 
 // Event is one line of a session's log. The log is the session: its messages,
 // its checkpoints (turn.ended) and its runs are events of it, numbered without
-// a gap over the session's life. Of the last five fields, the one that the type
-// speaks of is set.
+// a gap over the session's life. Of the last fields, the one that the type speaks
+// of is set.
 type Event struct {
 	Seq  int64     `json:"seq"`
 	Type EventType `json:"type"`
 	Time time.Time `json:"time"`
 	Turn int       `json:"turn,omitempty"`
 
-	Started    *Started    `json:"started,omitempty"`
-	Message    *Message    `json:"message,omitempty"`
-	Call       *CallNote   `json:"call,omitempty"`
-	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	Outcome    *Outcome    `json:"outcome,omitempty"`
+	Started    *Started     `json:"started,omitempty"`
+	Message    *Message     `json:"message,omitempty"`
+	Call       *CallNote    `json:"call,omitempty"`
+	Checkpoint *Checkpoint  `json:"checkpoint,omitempty"`
+	Outcome    *Outcome     `json:"outcome,omitempty"`
+	Suspension *Suspension  `json:"suspension,omitempty"`
+	Resumed    *Resumed     `json:"resumed,omitempty"`
+	Hold       *Hold        `json:"hold,omitempty"`
+	Request    *Request     `json:"request,omitempty"`
+	Answer     *Answered    `json:"answer,omitempty"`
+	Child      *ChildNote   `json:"child,omitempty"`
+	Refusal    *RefusedVerb `json:"refusal,omitempty"`
+}
+
+// Resumed says why a run goes on.
+type Resumed struct {
+	Suspension string    `json:"suspension"`
+	Cause      Initiator `json:"cause"`
+	By         string    `json:"by,omitempty"`
+	// Event and Payload are what triggered it.
+	Event string `json:"event,omitempty"`
+	Fresh bool   `json:"fresh,omitempty"`
+}
+
+// Answered says what became of a request, and by whom.
+type Answered struct {
+	Request string `json:"request"`
+	// Decision is answer, approve or reject.
+	Decision string `json:"decision"`
+	By       string `json:"by,omitempty"`
+	// Approver is who proved to be one; By is only a claim.
+	Approver string `json:"approver,omitempty"`
+	Edited   bool   `json:"edited,omitempty"` // the call is made with other arguments
+	Reason   string `json:"reason,omitempty"`
+}
+
+// ChildNote says what became of a run below this one.
+type ChildNote struct {
+	Session string `json:"session"`
+	Run     string `json:"run,omitempty"`
+	Agent   string `json:"agent"`
+	Call    string `json:"call,omitempty"`
+	Status  Status `json:"status"`
+	Reason  string `json:"reason,omitempty"`
 }
 
 // Size is about how many bytes the event takes in a chunk.
@@ -51,7 +111,15 @@ func (e Event) Size() int {
 		}
 		return n
 	case e.Outcome != nil:
-		return frame + len(e.Outcome.Text) + len(e.Outcome.Output)
+		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
+	case e.Request != nil:
+		return frame + e.Request.size()
+	case e.Suspension != nil:
+		n := 2 * frame
+		for _, r := range e.Suspension.Requests {
+			n += r.size()
+		}
+		return n
 	}
 	return frame
 }

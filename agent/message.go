@@ -28,6 +28,8 @@ type Message struct {
 	By string `json:"by,omitempty"`
 	// Note tells why the runtime, and not a person, wrote a user's message.
 	Note Note `json:"note,omitempty"`
+	// Partial tells that an assistant's message was cut off by an interrupt.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Note is why the runtime spoke to the model.
@@ -39,6 +41,10 @@ const (
 	NoteRepair Note = "repair" // the output does not fit its schema
 	NoteLoop   Note = "loop"   // the model repeats one call
 	NoteRetry  Note = "retry"  // the reply was cut off
+	// NoteResumed says that the run was held and goes on. It is given once and not stored.
+	NoteResumed Note = "resumed"
+	NoteSummary Note = "summary" // of what was said before, in its place
+	NoteEvent   Note = "event"   // an event that the run waited for
 )
 
 // PartType says which fields of a Part count.
@@ -96,6 +102,8 @@ type ToolResult struct {
 	Text   string     `json:"text"`
 	// Size is the length in bytes of the whole text where only its beginning was kept.
 	Size int `json:"size,omitempty"`
+	// Partial tells that the tool was interrupted and this is what it had.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Cut keeps the beginning of a text that is too long, and says so in it. whole is
@@ -179,6 +187,20 @@ type Reply struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	// OutputFault says how an answer does not fit.
 	OutputFault string `json:"output_fault,omitempty"`
+	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
+	// that it matches; absent where the Spec has no rules.
+	Rules [][]int `json:"rules,omitempty"`
+	// Hold is set where the call was given up for a hold that the run itself may
+	// not have heard of yet; Finish is held then, and Parts are what can be kept.
+	Hold *Heard `json:"hold,omitempty"`
+}
+
+// Heard is a hold as steps know it: the session that was held, and how often it
+// has been held over its life.
+type Heard struct {
+	Session string `json:"session"`
+	N       int    `json:"n"`
+	Verb    Verb   `json:"verb,omitempty"`
 }
 
 // Finish is why a model stopped; the set is closed.
@@ -190,4 +212,5 @@ const (
 	FinishCalls    Finish = "tool_calls"     // it wants tools to be called
 	FinishLength   Finish = "length"         // it was cut off at its output limit
 	FinishFiltered Finish = "content_filter" // it, or a filter, refused
+	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run
 )

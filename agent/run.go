@@ -53,6 +53,8 @@ type Start struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Carry  Carry             `json:"carry,omitempty"`
 	ID     string            `json:"id,omitempty"`
+	// Park makes the run wait before its first turn, until the conditions are met.
+	Park *Conditions `json:"park,omitempty"`
 	// Meta is the sender's own: it is never looked at.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
@@ -62,6 +64,8 @@ type Input struct {
 	Text  string          `json:"text,omitempty"`
 	Parts []Part          `json:"parts,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
+	// Briefing is what an earlier run handed over.
+	Briefing *Handoff `json:"briefing,omitempty"`
 }
 
 // maxTask bounds the task that a listing shows, in characters (wire §8).
@@ -108,10 +112,15 @@ type Outcome struct {
 	Text string `json:"text,omitempty"`
 	// Output is the answer as JSON, where the agent has a schema for it.
 	Output json.RawMessage `json:"output,omitempty"`
-	Error  *Error          `json:"error,omitempty"`
-	Turns  int             `json:"turns"`
-	Usage  Usage           `json:"usage"`
-	Cost   USD             `json:"cost_usd"`
+	// Handoff is set where the run was stopped.
+	Handoff *Handoff `json:"handoff,omitempty"`
+	Error   *Error   `json:"error,omitempty"`
+	// Suspension is set where a reader is told of a rest and not of an end.
+	Suspension *Suspension `json:"suspension,omitempty"`
+
+	Turns int   `json:"turns"`
+	Usage Usage `json:"usage"`
+	Cost  USD   `json:"cost_usd"`
 	// Tools tells what became of the calls, by tool, in the order of first use.
 	Tools   []ToolCount `json:"tools,omitempty"`
 	Started time.Time   `json:"started"`
@@ -148,23 +157,37 @@ func (o Outcome) Err() error {
 
 // RunStatus is the answer to the query status (wire §5).
 type RunStatus struct {
-	V       int               `json:"v"`
-	Session string            `json:"session"`
-	Run     string            `json:"run"`
-	Agent   string            `json:"agent"`
-	Status  Status            `json:"status"`
-	Reason  string            `json:"reason"`
-	Since   time.Time         `json:"since"`
-	Turn    int               `json:"turn"`
-	Doing   []Doing           `json:"doing"`
-	Queued  int               `json:"queued"`
-	Labels  map[string]string `json:"labels,omitempty"`
-	Usage   Usage             `json:"usage"`
-	Cost    USD               `json:"cost_usd"`
-	Limits  LimitsUsed        `json:"limits"`
+	V       int       `json:"v"`
+	Session string    `json:"session"`
+	Run     string    `json:"run"`
+	Agent   string    `json:"agent"`
+	Status  Status    `json:"status"`
+	Reason  string    `json:"reason"`
+	Since   time.Time `json:"since"`
+	Turn    int       `json:"turn"`
+	Doing   []Doing   `json:"doing"`
+	// Suspension is why the run waits; absent where it does not.
+	Suspension *Suspension `json:"suspension,omitempty"`
+	// Children counts the runs below this one by how they stand.
+	Children Children `json:"children"`
+	// Queued counts messages that have not reached the model yet.
+	Queued int               `json:"queued"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Usage  Usage             `json:"usage"`
+	Cost   USD               `json:"cost_usd"`
+	Limits LimitsUsed        `json:"limits"`
 	// Build is the version of the worker that answers.
 	Build string `json:"build"`
 	Seq   int64  `json:"seq"`
+	// Refused are the last 8 verbs that were refused and could not be told.
+	Refused []RefusedVerb `json:"refused,omitempty"`
+}
+
+// Children counts runs by how they stand.
+type Children struct {
+	Running   int `json:"running"`
+	Suspended int `json:"suspended"`
+	Ended     int `json:"ended"`
 }
 
 // Doing is one thing that a run is at.
@@ -183,6 +206,7 @@ const (
 	DoingModel DoingKind = "model"
 	DoingTool  DoingKind = "tool"
 	DoingStore DoingKind = "store" // its transcript is being stored
+	DoingChild DoingKind = "child" // an agent that it gave work to
 )
 
 // LimitsUsed says how much of each limit is spent; limits that are not set are absent.
@@ -210,6 +234,24 @@ type Memo struct {
 	Turn   int               `json:"turn"`
 	Cost   USD               `json:"cost_usd"`
 	Labels map[string]string `json:"labels,omitempty"`
+	// Suspension and Requests are set where the run waits for somebody.
+	Suspension string        `json:"suspension,omitempty"`
+	Requests   []MemoRequest `json:"requests,omitempty"`
+}
+
+// MemoRequest is an open request as listings show it: the arguments are not in it.
+type MemoRequest struct {
+	ID        string      `json:"id"`
+	Type      RequestType `json:"type"`
+	Text      string      `json:"text"` // the first 200 characters
+	Tool      string      `json:"tool,omitempty"`
+	Choices   []string    `json:"choices,omitempty"`
+	Digest    string      `json:"digest,omitempty"`
+	Approvers []string    `json:"approvers,omitempty"`
+	Opened    time.Time   `json:"opened"`
+	Deadline  time.Time   `json:"deadline,omitzero"`
+	// Reminded tells that the request has waited for longer than it should.
+	Reminded bool `json:"reminded,omitempty"`
 }
 
 // MemoKey is the memo's field.

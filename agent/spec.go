@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,11 +19,32 @@ type Definition struct {
 	// Model is the full name of a model that the worker has, "anthropic/claude-sonnet-5".
 	Model        string `json:"model"`
 	Instructions string `json:"instructions,omitempty"`
-	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server.
+	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server. The
+	// names [AskUserTool] and [ParkTool] are tools of the runtime's own.
 	Tools []string `json:"tools,omitempty"`
+	// ClientTools are tools that the run's client carries out: a call of one is a
+	// request that is answered with its result.
+	ClientTools []ToolSpec `json:"client_tools,omitempty"`
+	// Rules decide which calls are made, which are asked for first, and which are
+	// refused.
+	Rules []Rule `json:"rules,omitempty"`
+	// Asking is how long questions, limits and client tools wait for an answer.
+	Asking Patience `json:"asking,omitzero"`
+	// Agents are the agents that this one may give work to.
+	Agents []SubAgent `json:"agents,omitempty"`
+	// Lifecycle gives the model tools to list, pause, resume, stop and wait for
+	// the agents that it gave work to.
+	Lifecycle bool `json:"lifecycle,omitempty"`
+	// Ceiling bounds the tools of this agent and of all below it, by names and
+	// patterns; empty means no bound but the definitions' own.
+	Ceiling []string `json:"ceiling,omitempty"`
 	// Profile sets defaults for Limits.Turns, Nudges and Repairs (catalogue HA-39).
 	Profile Profile `json:"profile,omitempty"`
 	Limits  Limits  `json:"limits,omitzero"`
+	// OnLimit and OnLoop say whether a limit that is reached, or a call that is
+	// repeated without end, fails the run (the default) or asks what to do.
+	OnLimit OnReached `json:"on_limit,omitempty"`
+	OnLoop  OnReached `json:"on_loop,omitempty"`
 	// Completion says what ends a run: a final text (natural, the default), or
 	// the tool finish (tool).
 	Completion Completion `json:"completion,omitempty"`
@@ -81,7 +103,19 @@ type ToolSpec struct {
 	Local bool `json:"local,omitempty"`
 	// ReadOnly tools change nothing.
 	ReadOnly bool `json:"read_only,omitempty"`
+	// By says who carries the tool out; empty means a worker.
+	By ToolBy `json:"by,omitempty"`
 }
+
+// ToolBy is who carries a tool out.
+type ToolBy string
+
+// Who can carry a tool out, beside workers.
+const (
+	ByRuntime  ToolBy = "runtime"  // the run itself: ask_user, await_resumption, finish
+	ByClient   ToolBy = "client"   // whoever answers the request
+	BySubAgent ToolBy = "subagent" // a run of another agent
+)
 
 // Price is what a million tokens cost. Zero prices are unknown or free.
 type Price struct {
@@ -97,6 +131,41 @@ func (p Price) Of(u Usage) USD {
 	sum := int64(p.Input)*plain + int64(p.CacheRead)*u.CacheRead + int64(p.CacheWrite)*u.CacheWrite + int64(p.Output)*u.Output
 	return USD((sum + 999_999) / 1_000_000)
 }
+
+// SubAgent is an agent that another one may give work to: the model is offered
+// a tool of the name that [SubAgent.Tool] tells.
+type SubAgent struct {
+	Agent string `json:"agent"`
+	// Description says when to use it; empty means the agent's own.
+	Description string `json:"description,omitempty"`
+	// Tools narrows what it may use, by names and patterns; empty means all of its own.
+	Tools []string `json:"tools,omitempty"`
+	// Limits may lower the agent's own.
+	Limits Limits `json:"limits,omitzero"`
+	// Output is a JSON Schema for its answer; empty means the agent's own.
+	Output json.RawMessage `json:"output,omitempty"`
+}
+
+// Tool is the name of the tool that gives work to the agent.
+func (a SubAgent) Tool() string { return SubAgentPrefix + a.Agent }
+
+// SubAgentPrefix begins the names of tools that give work to agents.
+const SubAgentPrefix = "subagent__"
+
+// Names of the runtime's own tools.
+const (
+	AskUserTool = "ask_user"         // asks a person
+	ParkTool    = "await_resumption" // parks the run
+)
+
+// OnReached says what reaching a bound means.
+type OnReached string
+
+// What reaching a bound can mean.
+const (
+	FailOnReached OnReached = "fail"
+	AskOnReached  OnReached = "ask"
+)
 
 // Completion says what ends a run.
 type Completion string
@@ -219,7 +288,40 @@ func (d Definition) Check() error {
 	if err := d.Limits.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
-	return d.checkNumbers()
+	return errors.Join(d.checkRules(), d.checkNumbers())
+}
+
+func (d Definition) checkRules() error {
+	for i, r := range d.Rules {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("agent %s: rules[%d]: %w", d.Name, i, err)
+		}
+	}
+	for _, b := range []struct {
+		path  string
+		value OnReached
+	}{{"on_limit", d.OnLimit}, {"on_loop", d.OnLoop}} {
+		if b.value != "" && b.value != FailOnReached && b.value != AskOnReached {
+			return Errorf(InvalidInput, "agent %s: %s must be fail or ask, not %q", d.Name, b.path, b.value).At(b.path)
+		}
+	}
+	for i, t := range d.ClientTools {
+		if err := CheckTool(t.Name); err != nil {
+			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
+		}
+	}
+	for i, a := range d.Agents {
+		if err := CheckName(a.Agent); err != nil {
+			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
+		}
+		if err := a.Limits.Check(); err != nil {
+			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
+		}
+	}
+	if err := d.Asking.check(); err != nil {
+		return fmt.Errorf("agent %s: asking: %w", d.Name, err)
+	}
+	return nil
 }
 
 func (d Definition) checkNumbers() error {

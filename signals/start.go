@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,10 @@ func DecodeStart(data []byte) (agent.Start, *agent.Error) {
 	err := durable.Decode(data, &s, agent.MaxPayload)
 	if err == nil {
 		err = CheckStart(s)
+	}
+	if err == nil && s.Park != nil {
+		park, bad := TidyConditions(*s.Park)
+		s.Park, err = &park, within("park", bad)
 	}
 	return s, durable.Within("start refused", err)
 }
@@ -64,11 +69,26 @@ func CheckStart(s agent.Start) error {
 
 // checkInput wants something to do, said by a user: parts of other roles are no input.
 func checkInput(in agent.Input) error {
-	if strings.TrimSpace(in.Text) == "" && len(in.Parts) == 0 && len(in.Data) == 0 {
+	if strings.TrimSpace(in.Text) == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil {
 		return agent.Errorf(agent.InvalidInput, "input is missing; say what to do in input.text").At("input")
 	}
-	for i, p := range in.Parts {
-		at := fmt.Sprintf("input.parts[%d]", i)
+	return checkParts("input.parts", in.Parts)
+}
+
+// within puts the name of the field around an error that is about a part of it.
+func within(field string, err error) error {
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	e.Message, e.Path = field+"."+e.Message, strings.TrimSuffix(field+"."+e.Path, ".")
+	return e
+}
+
+// checkParts takes what a person may say: text.
+func checkParts(path string, parts []agent.Part) error {
+	for i, p := range parts {
+		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case p.Type != agent.PartText:
 			return agent.Errorf(agent.InvalidInput, "%s.type must be text, not %q", at, p.Type).At(at + ".type")

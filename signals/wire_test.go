@@ -96,7 +96,7 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.InvalidInput, "carry"},
 		`{"agent":"a","input":{"text":"x"},"limits":{"turns":-1}}`:                          {agent.InvalidInput, "limits.turns"},
 		`{"agent":"a","input":{"parts":[{"type":"tool_call"}]}}`:                            {agent.InvalidInput, "input.parts[0].type"},
-		`{"agent":"a","input":{"text":"x"},"park":{}}`:                                      {agent.InvalidInput, "park"},
+		`{"agent":"a","input":{"text":"x"},"park":{"after":"-1h"}}`:                         {agent.InvalidInput, "park.after"},
 		`{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"text"}]}}`:      {agent.InvalidInput, "input.parts[1].text"},
 		`{"agent":"a","input":{"text":"x"},"limits":{"wall_clock":"5 minutes"}}`:            {agent.InvalidInput, "limits.wall_clock"},
 		`{"agent":"a","input":{"text":"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"}}`: {agent.TooLarge, ""},

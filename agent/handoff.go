@@ -1,0 +1,105 @@
+package agent
+
+import "iter"
+
+// Handoff is the typed end of a run that somebody else will carry on: what every
+// agent of the tree learned, the run's own first (wire §6).
+type Handoff struct {
+	V        int    `json:"v"`
+	Session  string `json:"session"`
+	Run      string `json:"run"`
+	Agent    string `json:"agent"`
+	Status   Status `json:"status"` // how this agent ended
+	Task     string `json:"task"`
+	Reason   string `json:"reason"`
+	Summary  string `json:"summary"`
+	Done     []Item `json:"done,omitempty"`
+	InFlight []Item `json:"in_flight,omitempty"`
+	NotBegun []Item `json:"not_started,omitempty"`
+	Failed   []Item `json:"failed,omitempty"`
+	// OpenQuestions are what the agent would have asked; Requests what it did ask.
+	OpenQuestions []string  `json:"open_questions,omitempty"`
+	Requests      []Request `json:"requests,omitempty"`
+	// UnknownEffects are calls of which nobody knows whether they had their effect.
+	UnknownEffects []UnknownEffect `json:"unknown_effects,omitempty"`
+	Evidence       []Evidence      `json:"evidence,omitempty"`
+	Decisions      []string        `json:"decisions,omitempty"`
+	Usage          Usage           `json:"usage"`
+	Cost           USD             `json:"cost_usd"`
+	Left           Left            `json:"left"`
+	// Confidence is 0 to 1: how sure the summary is to be right.
+	Confidence   float64      `json:"confidence"`
+	SummarisedBy SummarisedBy `json:"summarised_by"`
+	Children     []Handoff    `json:"children,omitempty"`
+}
+
+// Item is a piece of work.
+type Item struct {
+	What string `json:"what"`
+	Ref  string `json:"ref,omitempty"` // where to look
+	By   string `json:"by,omitempty"`  // the session that did it
+}
+
+// Evidence is something that a summary rests on.
+type Evidence struct {
+	Kind string `json:"kind"` // file, url or call
+	Ref  string `json:"ref"`
+	Note string `json:"note,omitempty"`
+}
+
+// UnknownEffect is a call that may or may not have had its effect.
+type UnknownEffect struct {
+	Call  string `json:"call"`
+	Tool  string `json:"tool"`
+	Key   string `json:"key"`   // its idempotency key
+	Since string `json:"since"` // RFC 3339
+}
+
+// Left is what the run had not used up; a limit that was not set is absent.
+type Left struct {
+	Turns  int   `json:"turns,omitempty"`
+	Tokens int64 `json:"tokens,omitempty"`
+	Cost   USD   `json:"cost_usd,omitempty"`
+}
+
+// SummarisedBy is who wrote a summary.
+type SummarisedBy string
+
+// The writers of summaries.
+const (
+	ByModel SummarisedBy = "model"
+	ByRule  SummarisedBy = "rule"
+)
+
+// All yields the handoff and, depth first, those of its children.
+func (h *Handoff) All() iter.Seq[*Handoff] {
+	return func(yield func(*Handoff) bool) { h.walk(yield) }
+}
+
+func (h *Handoff) walk(yield func(*Handoff) bool) bool {
+	if !yield(h) {
+		return false
+	}
+	for i := range h.Children {
+		if !h.Children[i].walk(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// size is about how many bytes a handoff takes; nil takes none.
+func (h *Handoff) size() (n int) {
+	if h == nil {
+		return 0
+	}
+	for one := range h.All() {
+		n += 1024 + len(one.Task) + len(one.Summary)
+		for _, items := range [][]Item{one.Done, one.InFlight, one.NotBegun, one.Failed} {
+			for _, i := range items {
+				n += 32 + len(i.What) + len(i.Ref)
+			}
+		}
+	}
+	return n
+}

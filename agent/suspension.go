@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Suspension is why a run waits, and on what. At most one is open per run.
+type Suspension struct {
+	ID        string         `json:"id"` // "s-14", counted over the session's life
+	Kind      SuspensionKind `json:"kind"`
+	Initiator Initiator      `json:"initiator"`
+	// Cause says more of the kind; the set is open.
+	Cause  string    `json:"cause,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Turn   int       `json:"turn"`
+	Since  time.Time `json:"since"`
+	// Expires is the earliest deadline of what is open; zero where there is none.
+	Expires    time.Time   `json:"expires,omitzero"`
+	Requests   []Request   `json:"requests,omitempty"`
+	Conditions *Conditions `json:"conditions,omitempty"`
+	Held       []Hold      `json:"held,omitempty"`
+}
+
+// SuspensionKind is what a run waits for; the set is closed.
+type SuspensionKind string
+
+// The kinds of suspensions.
+const (
+	InputRequired    SuspensionKind = "input_required" // a question, an approval, a limit that asks, a client's tool
+	Paused           SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
+	WaitingFor       SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
+	AwaitingChildren SuspensionKind = "awaiting_children"
+)
+
+// Initiator is who made a run wait, or go on; the set is closed.
+type Initiator string
+
+// The initiators.
+const (
+	BySelf      Initiator = "self"
+	ByParent    Initiator = "parent"
+	ByOperator  Initiator = "operator"
+	ByTriggered Initiator = "triggered"
+	ByTimeout   Initiator = "timeout"
+	ByPolicy    Initiator = "policy"
+)
+
+// Hold keeps a run from beginning any model or tool call, whatever else it waits
+// for. A run has at most two: its own and one that it inherited.
+type Hold struct {
+	ID   string   `json:"id"` // "h-3", counted over the life of the session that was held
+	From HoldFrom `json:"from"`
+	// Session is the one that the hold was laid on; its tree inherits it.
+	Session string    `json:"session"`
+	Verb    Verb      `json:"verb"` // pause or interrupt
+	By      string    `json:"by,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// HoldFrom is where a hold comes from.
+type HoldFrom string
+
+// The sources of holds.
+const (
+	HoldOwn       HoldFrom = "own"       // said to this session, or by its parent's model
+	HoldInherited HoldFrom = "inherited" // said to an ancestor
+)
+
+// Request is something that a run asks of people or programs. Its content never
+// changes, so its id is enough to answer it.
+type Request struct {
+	ID   string      `json:"id"` // "q-7", counted over the session's life
+	Type RequestType `json:"type"`
+	// Session and Run are where it is answered.
+	Session    string   `json:"session"`
+	Run        string   `json:"run"`
+	Suspension string   `json:"suspension"`
+	Agent      string   `json:"agent"`
+	Text       string   `json:"text"`
+	Context    string   `json:"context,omitempty"`
+	Choices    []string `json:"choices,omitempty"`
+	// Call is what an approval or a client's tool is about.
+	Call *RequestCall `json:"call,omitempty"`
+	// Digest is of the call's canonical arguments: 16 hex digits.
+	Digest string `json:"digest,omitempty"`
+	// Confirm is "digest" where the answer has to name the digest.
+	Confirm   string   `json:"confirm,omitempty"`
+	Approvers []string `json:"approvers,omitempty"`
+	// Cause is the limit that asks.
+	Cause    Code      `json:"cause,omitempty"`
+	Opened   time.Time `json:"opened"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	RemindAt time.Time `json:"remind_at,omitzero"`
+	// Default is what the deadline decides.
+	Default string `json:"default,omitempty"`
+}
+
+// RequestType is what is asked for; the set is closed.
+type RequestType string
+
+// The types of requests.
+const (
+	Question   RequestType = "question"
+	Approval   RequestType = "approval"
+	ClientTool RequestType = "client_tool"
+	LimitAsk   RequestType = "limit"
+)
+
+// RequestCall is the call that a request is about.
+type RequestCall struct {
+	ID        string          `json:"id"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// Decisions that a deadline may make of an approval.
+const (
+	DefaultReject  = "reject"
+	DefaultApprove = "approve"
+)
+
+// Conditions say what ends a park. A zero value waits until somebody resumes.
+type Conditions struct {
+	// At is a time; After is one from now.
+	At    time.Time `json:"at,omitzero"`
+	After Duration  `json:"after,omitempty"`
+	// Event is an event that is emitted.
+	Event *EventCondition `json:"event,omitempty"`
+	// Any are several of these; the first to come true wins.
+	Any []Condition `json:"any,omitempty"`
+	// OnTimeout says what a time that has come means; empty means resume_with_summary.
+	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
+	// Input is said to the model under resume_with_input.
+	Input string `json:"input,omitempty"`
+}
+
+// Condition is one of several.
+type Condition struct {
+	At    time.Time       `json:"at,omitzero"`
+	After Duration        `json:"after,omitempty"`
+	Event *EventCondition `json:"event,omitempty"`
+}
+
+// EventCondition is met by an event of its topic whose payload fits its schema.
+type EventCondition struct {
+	Topic string          `json:"topic"`
+	Match json.RawMessage `json:"match,omitempty"` // a JSON Schema; absent: every payload
+}
+
+// OnTimeout is what a time that has come means to a run that waits for it.
+type OnTimeout string
+
+// What a time that has come can mean.
+const (
+	ResumeWithSummary OnTimeout = "resume_with_summary"
+	ResumeWithInput   OnTimeout = "resume_with_input"
+	TimeoutFails      OnTimeout = "fail"
+	TimeoutCancels    OnTimeout = "cancel"
+)
+
+// List is every single condition.
+func (c Conditions) List() []Condition {
+	list := c.Any[:len(c.Any):len(c.Any)]
+	if !c.At.IsZero() || c.After > 0 || c.Event != nil {
+		list = append(list, Condition{At: c.At, After: c.After, Event: c.Event})
+	}
+	return list
+}
+
+// size is about how many bytes a request takes.
+func (r Request) size() int {
+	n := 256 + len(r.Text) + len(r.Context)
+	if r.Call != nil {
+		n += len(r.Call.Arguments)
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package agent
+
+// Birth is what a run is told by the run that gives it work. Nobody outside of a
+// workflow can set it: it is an argument of its own of the workflow fermata.run.
+type Birth struct {
+	Parent Parent `json:"parent"`
+	// Depth counts the runs above this one; the root's is zero.
+	Depth int `json:"depth"`
+	// Background tells that the parent does not wait for the result.
+	Background bool `json:"background,omitempty"`
+	// Ceilings are the bounds that the run's tools have to fit, one for each
+	// ancestor that has one, and Rules the ancestors' own, which hold here too.
+	Ceilings [][]string `json:"ceilings,omitempty"`
+	Rules    []Rule     `json:"rules,omitempty"`
+	// Output is a JSON Schema for the answer; empty means the agent's own.
+	Output []byte `json:"output,omitempty"`
+	// Heard are the holds that the parent has heard of, and Held the ones that
+	// hold it: the run is born under them.
+	Heard []Heard `json:"heard,omitempty"`
+	Held  []Hold  `json:"held,omitempty"`
+}
+
+// Parent is the run above.
+type Parent struct {
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	// Call is the call that gave the work.
+	Call string `json:"call,omitempty"`
+}
+
+// HoldOrder passes a verb on from a run to one below it (wire §10).
+type HoldOrder struct {
+	Run string `json:"run"` // the receiver's
+	// Verb is pause, interrupt, stop or cancel, or resume to lift.
+	Verb Verb `json:"verb"`
+	// Hold is the one that is laid or lifted.
+	Hold     Hold     `json:"hold"`
+	N        int      `json:"n"` // its number
+	Grace    Duration `json:"grace,omitempty"`
+	Deadline Duration `json:"deadline,omitempty"`
+	By       string   `json:"by,omitempty"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+// ChildReport is what a run tells the one above it (wire §10).
+type ChildReport struct {
+	Run     string `json:"run"` // the receiver's
+	Session string `json:"session"`
+	From    string `json:"from"` // the sender's run
+	Seq     int64  `json:"seq"`
+	Status  Status `json:"status"`
+	// Suspension is set where the sender rests, Outcome where it has ended.
+	Suspension *Suspension `json:"suspension,omitempty"`
+	Outcome    *Outcome    `json:"outcome,omitempty"`
+}
+
+// Node is a run in a tree (wire §5). Its truth is in its own run: Heard says how
+// old this is.
+type Node struct {
+	Session    string      `json:"session"`
+	Run        string      `json:"run"`
+	Parent     string      `json:"parent,omitempty"`
+	Agent      string      `json:"agent"`
+	Depth      int         `json:"depth"`
+	Status     Status      `json:"status"`
+	Suspension *Suspension `json:"suspension,omitempty"`
+	Heard      string      `json:"heard"` // RFC 3339
+}

@@ -1,0 +1,144 @@
+package signals
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Bounds of what is said (wire §4).
+const (
+	maxGrace    = agent.Duration(time.Minute)
+	minDeadline = agent.Duration(2 * time.Second) // no timer of ours is shorter
+	maxDeadline = agent.Duration(time.Hour)
+	maxTopic    = 128
+)
+
+func between(path string, d, least, most agent.Duration) error {
+	if d != 0 && (d < least || d > most) {
+		return agent.Errorf(agent.InvalidInput, "%s is %s; it may be %s to %s", path, d, least, most).At(path)
+	}
+	return nil
+}
+
+func checkSend(o agent.SendOrder) error {
+	switch o.Mode {
+	case "", agent.SendSteer, agent.SendQueue, agent.SendInterrupt:
+	default:
+		return agent.Errorf(agent.InvalidInput, "mode must be steer, queue or interrupt, not %q", o.Mode).At("mode")
+	}
+	if o.Text == "" && len(o.Parts) == 0 {
+		return agent.Errorf(agent.InvalidInput, "text is missing; say something").At("text")
+	}
+	return checkParts("parts", o.Parts)
+}
+
+func wantRequest(request, path string) error {
+	if request == "" {
+		return agent.Errorf(agent.InvalidInput, "%s is missing; name the request that was shown, such as q-7", path).At(path)
+	}
+	return nil
+}
+
+func checkAnswer(o agent.AnswerOrder) error {
+	if err := wantRequest(o.Request, "request"); err != nil {
+		return err
+	}
+	return checkAnswerBody(o, "")
+}
+
+func checkAnswerBody(o agent.AnswerOrder, within string) error {
+	n := 0
+	for _, set := range []bool{o.Text != "", o.Choice != nil, len(o.Data) > 0} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return agent.Errorf(agent.InvalidInput, "%sone of text, choice and data is wanted, not %d of them", within, n).At(within + "text")
+	}
+	if o.Choice != nil && *o.Choice < 0 {
+		return agent.Errorf(agent.InvalidInput, "%schoice is a number from 0", within).At(within + "choice")
+	}
+	return nil
+}
+
+func checkApprove(o agent.ApproveOrder) error {
+	if err := wantRequest(o.Request, "request"); err != nil {
+		return err
+	}
+	return checkApproveBody(o, "")
+}
+
+func checkApproveBody(o agent.ApproveOrder, within string) error {
+	if a := strings.TrimSpace(string(o.Arguments)); a != "" && !strings.HasPrefix(a, "{") {
+		return agent.Errorf(agent.InvalidInput, "%sarguments must be a JSON object", within).At(within + "arguments")
+	}
+	return nil
+}
+
+func checkReject(o agent.RejectOrder) error {
+	if err := wantRequest(o.Request, "request"); err != nil {
+		return err
+	}
+	return checkRejectBody(o, "")
+}
+
+func checkRejectBody(o agent.RejectOrder, within string) error {
+	if o.Reason == "" {
+		return agent.Errorf(agent.InvalidInput, "%sreason is missing; the model needs to know why", within).At(within + "reason")
+	}
+	return nil
+}
+
+// maxAnswers bounds what is answered together.
+const maxAnswers = 64
+
+func checkAnswers(o agent.AnswersOrder) error {
+	if n := len(o.Answers); n == 0 || n > maxAnswers {
+		return agent.Errorf(agent.InvalidInput, "answers has %d entries; 1 to %d are taken", n, maxAnswers).At("answers")
+	}
+	seen := map[string]bool{}
+	for i, a := range o.Answers {
+		if err := checkOne(a, item(i)); err != nil {
+			return err
+		}
+		if seen[a.Request] {
+			return agent.Errorf(agent.InvalidInput, "%srequest: %s is answered twice", item(i), a.Request).At(item(i) + "request")
+		}
+		seen[a.Request] = true
+	}
+	return nil
+}
+
+func item(i int) string { return "answers[" + strconv.Itoa(i) + "]." }
+
+func checkOne(a agent.AnswerTo, within string) error {
+	if err := wantRequest(a.Request, within+"request"); err != nil {
+		return err
+	}
+	n := 0
+	for _, set := range []bool{a.Answer != nil, a.Approve != nil, a.Reject != nil} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return agent.Errorf(agent.InvalidInput, "%sone of answer, approve and reject is wanted, not %d of them", within, n).At(within + "answer")
+	case a.Answer != nil:
+		return checkAnswerBody(*a.Answer, within+"answer.")
+	case a.Approve != nil:
+		return checkApproveBody(*a.Approve, within+"approve.")
+	}
+	return checkRejectBody(*a.Reject, within+"reject.")
+}
+
+func checkEmit(o agent.EmitOrder) error {
+	if err := CheckTopic(o.Topic); err != nil {
+		return err.At("topic")
+	}
+	return nil
+}

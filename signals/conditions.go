@@ -1,0 +1,124 @@
+package signals
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+var topicForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// CheckTopic tells whether a topic can be emitted and waited for.
+func CheckTopic(topic string) *agent.Error {
+	switch {
+	case topic == "":
+		return agent.Errorf(agent.InvalidInput, "topic is missing; name one, such as orders.paid")
+	case len(topic) > maxTopic || !topicForm.MatchString(topic):
+		return agent.Errorf(agent.InvalidInput, "topic %q: use 1 to %d letters, digits, '.', '_' or '-', beginning with a letter or digit", topic, maxTopic)
+	}
+	return nil
+}
+
+// DecodeConditions reads conditions strictly, wherever they come from: a start,
+// a model's call, a person (catalogue HA-139). No data at all are conditions that
+// only a resume meets. Errors are [agent.InvalidInput] with the field's path.
+func DecodeConditions(data []byte) (agent.Conditions, error) {
+	var c agent.Conditions
+	if err := durable.Decode(data, &c, 0); err != nil {
+		return c, err
+	}
+	return TidyConditions(c)
+}
+
+// TidyConditions checks conditions and returns them with their defaults, and
+// topics without the blanks around them.
+func TidyConditions(c agent.Conditions) (agent.Conditions, error) {
+	c.Any = append([]agent.Condition(nil), c.Any...)
+	own := agent.Condition{At: c.At, After: c.After, Event: c.Event}
+	if err := tidy(&own, ""); err != nil {
+		return c, err
+	}
+	c.Event = own.Event
+	for i := range c.Any {
+		within := fmt.Sprintf("any[%d].", i)
+		if c.Any[i].At.IsZero() && c.Any[i].After == 0 && c.Any[i].Event == nil {
+			return c, agent.Errorf(agent.InvalidInput, "%s: say at, after or event", within[:len(within)-1]).At(within[:len(within)-1])
+		}
+		if err := tidy(&c.Any[i], within); err != nil {
+			return c, err
+		}
+	}
+	switch c.OnTimeout {
+	case "", agent.ResumeWithSummary, agent.TimeoutFails, agent.TimeoutCancels:
+		if c.Input != "" {
+			return c, agent.Errorf(agent.InvalidInput, "input is for on_timeout resume_with_input").At("input")
+		}
+	case agent.ResumeWithInput:
+		if c.Input == "" {
+			return c, agent.Errorf(agent.InvalidInput, "input is missing; on_timeout resume_with_input says it to the model").At("input")
+		}
+	default:
+		return c, agent.Errorf(agent.InvalidInput, "on_timeout must be resume_with_summary, resume_with_input, fail or cancel, not %q", c.OnTimeout).At("on_timeout")
+	}
+	if c.OnTimeout == "" {
+		c.OnTimeout = agent.ResumeWithSummary
+	}
+	return c, nil
+}
+
+func tidy(c *agent.Condition, within string) error {
+	if c.After < 0 {
+		return agent.Errorf(agent.InvalidInput, "%safter must be positive, not %s", within, c.After).At(within + "after")
+	}
+	if !c.At.IsZero() && c.After != 0 {
+		return agent.Errorf(agent.InvalidInput, "%sat and after are two ways to say one thing; say one", within).At(within + "after")
+	}
+	if c.Event == nil {
+		return nil
+	}
+	event := *c.Event
+	event.Topic = strings.TrimSpace(event.Topic)
+	if err := CheckTopic(event.Topic); err != nil {
+		return err.At(within + "event.topic")
+	}
+	if _, err := schemaOf(event.Match); err != nil {
+		return agent.Errorf(agent.InvalidInput, "%sevent.match is not a JSON Schema: %w", within, err).At(within + "event.match")
+	}
+	c.Event = &event
+	return nil
+}
+
+func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage(`{}`)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, err
+	}
+	return schema.Resolve(nil)
+}
+
+// Matches tells whether an event's payload fits a schema; no schema fits every
+// payload, and no payload is null.
+func Matches(match, payload json.RawMessage) (bool, error) {
+	schema, err := schemaOf(match)
+	if err != nil {
+		return false, err
+	}
+	if len(bytes.TrimSpace(payload)) == 0 {
+		payload = json.RawMessage("null")
+	}
+	var value any
+	if err := json.Unmarshal(payload, &value); err != nil {
+		return false, err
+	}
+	return schema.Validate(value) == nil, nil
+}

@@ -1,0 +1,117 @@
+package signals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// Verbs lists what may be said to a live run.
+var Verbs = []agent.Verb{
+	agent.Pause, agent.Interrupt, agent.Resume, agent.Stop, agent.Cancel, agent.Send,
+	agent.Answer, agent.Approve, agent.Reject, agent.Answers, agent.Emit,
+}
+
+// Names of what runs say to each other. A dot is in them, so that nobody types them.
+const (
+	Child = "fermata.child" // a child to its parent: [agent.ChildReport]
+	Hold  = "fermata.hold"  // a parent to its child: [agent.HoldOrder]
+)
+
+// Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
+// errors are [agent.InvalidInput], with the path of the field, and [agent.TooLarge].
+func Decode(verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
+	command, err := decode(verb, data)
+	return command, durable.Within(string(verb)+" refused", err)
+}
+
+func decode(verb agent.Verb, data []byte) (agent.Command, error) {
+	switch verb {
+	case agent.Pause:
+		return read(data, 0, func(agent.PauseOrder) error { return nil })
+	case agent.Interrupt:
+		return read(data, 0, func(o agent.InterruptOrder) error { return between("grace", o.Grace, 0, maxGrace) })
+	case agent.Resume:
+		return read(data, agent.MaxPayload, func(agent.ResumeOrder) error { return nil })
+	case agent.Stop:
+		return read(data, 0, func(o agent.StopOrder) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
+	case agent.Cancel:
+		return read(data, 0, func(agent.CancelOrder) error { return nil })
+	case agent.Send:
+		return read(data, agent.MaxPayload, checkSend)
+	case agent.Answer:
+		return read(data, agent.MaxPayload, checkAnswer)
+	case agent.Approve:
+		return read(data, 0, checkApprove)
+	case agent.Reject:
+		return read(data, 0, checkReject)
+	case agent.Answers:
+		return read(data, agent.MaxPayload, checkAnswers)
+	case agent.Emit:
+		return read(data, 0, checkEmit)
+	}
+	known := make([]string, len(Verbs))
+	for i, v := range Verbs {
+		known[i] = string(v)
+	}
+	return nil, agent.Errorf(agent.InvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
+}
+
+func read[C agent.Command](data []byte, most int, check func(C) error) (agent.Command, error) {
+	var c C
+	if err := durable.Decode(data, &c, most); err != nil {
+		return nil, err
+	}
+	if id := c.Common().ID; len(id) > agent.MaxIDLength {
+		return nil, agent.Errorf(agent.InvalidInput, "id has %d characters; at most %d are taken", len(id), agent.MaxIDLength).At("id")
+	}
+	return c, check(c)
+}
+
+// Say says something by update and returns the answer. An empty run is whatever
+// run is live; the guard is in the payload, since an execution's id changes over
+// a run's life. Where the server can't be sure that the verb arrived, the code is
+// [agent.Timeout]: say the same, with the same id, again.
+func Say(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
+	id := command.Common().ID
+	if id == "" {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: session, UpdateID: id, UpdateName: string(command.Verb()), Args: []any{command},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = h.Get(ctx, &ack)
+	}
+	return ack, unsaid(session, command, err)
+}
+
+// SayLater says something by signal, which nobody has to be there to hear. What
+// has to be refused then is shown in the run's status.
+func SayLater(ctx context.Context, c client.Client, session string, command agent.Command) error {
+	return unsaid(session, command, c.SignalWorkflow(ctx, session, "", string(command.Verb()), command))
+}
+
+// unsaid tells of a run that has ended that it is closed: the server knows only
+// that the workflow is completed.
+func unsaid(session string, command agent.Command, err error) error {
+	var missing *serviceerror.NotFound
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing) && strings.Contains(missing.Message, "already completed"):
+		e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at an end; send begins the next one", command.Verb(), session)
+		e.Session = session
+		return e
+	}
+	return fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, durable.ArriveRPC(err))
+}

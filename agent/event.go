@@ -64,6 +64,8 @@ type Event struct {
 	Answer     *Answered    `json:"answer,omitempty"`
 	Child      *ChildNote   `json:"child,omitempty"`
 	Refusal    *RefusedVerb `json:"refusal,omitempty"`
+	// Extended is the limit that was renewed.
+	Extended Code `json:"extended,omitempty"`
 }
 
 // Resumed says why a run goes on.

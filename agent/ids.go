@@ -61,3 +61,27 @@ func Provider(model string) string {
 	before, _, _ := strings.Cut(model, "/")
 	return before
 }
+
+// Numbers count over a session's life, also where a run begins anew: yesterday's
+// button must not approve today's question (wire §2).
+type Numbers struct {
+	Suspension int `json:"suspension,omitempty"`
+	Request    int `json:"request,omitempty"`
+	Hold       int `json:"hold,omitempty"`
+	Child      int `json:"child,omitempty"`
+}
+
+// SuspensionID is the name of a session's n-th suspension.
+func SuspensionID(n int) string { return fmt.Sprintf("s-%d", n) }
+
+// RequestID is the name of a session's n-th request.
+func RequestID(n int) string { return fmt.Sprintf("q-%d", n) }
+
+// HoldID is the name of a session's n-th hold.
+func HoldID(n int) string { return fmt.Sprintf("h-%d", n) }
+
+// NamesRun tells whether what was said names a run: its id, or the first 8 or
+// more characters of it.
+func NamesRun(said, run string) bool {
+	return said == run || len(said) >= 8 && strings.HasPrefix(run, said)
+}

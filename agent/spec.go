@@ -381,10 +381,14 @@ func (s *Spec) Tool(name string) (ToolSpec, bool) {
 	return ToolSpec{}, false
 }
 
-// Rules returns the spec without what only the model reads: instructions,
-// descriptions and schemas. It is what a run's state carries.
-func (s Spec) Rules() Spec {
-	s.Instructions, s.Description = "", ""
+// Light returns the spec without what only the model and the steps read:
+// instructions, descriptions and schemas. It is what a run's state carries.
+func (s Spec) Light() Spec {
+	s.Instructions, s.Description, s.ClientTools = "", "", nil
+	s.Rules = slices.Clone(s.Rules)
+	for i := range s.Rules {
+		s.Rules[i].Arguments = nil
+	}
 	tools := make([]ToolSpec, len(s.Toolset))
 	for i, t := range s.Toolset {
 		t.Description, t.Input = "", nil

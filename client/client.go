@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -33,11 +34,12 @@ type Client struct {
 	temporal  client.Client
 	taskQueue string
 	log       *store.Log
+	gates     gates
 }
 
 // New returns a client over a Temporal client, which stays the caller's to close.
 func New(c client.Client, o *Options) *Client {
-	n := &Client{temporal: c, taskQueue: signals.TaskQueue}
+	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newGates()}
 	if o != nil && o.TaskQueue != "" {
 		n.taskQueue = o.TaskQueue
 	}
@@ -62,6 +64,11 @@ type StartOptions struct {
 	Carry agent.Carry
 	// Data is JSON for agents that want it, beside or in the place of a text.
 	Data []byte
+	// Park makes the run wait before its first turn, until the conditions are
+	// met; nil means that it begins at once.
+	Park *agent.Conditions
+	// Briefing is what an earlier run handed over. A text is not needed beside it.
+	Briefing *agent.Handoff
 }
 
 // Start begins a run of an agent. Its errors are [agent.InvalidInput] before
@@ -75,10 +82,13 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	if session == "" {
 		session = uuid.Must(uuid.NewV7()).String()
 	}
-	start := agent.Start{
-		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data},
-		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry,
-	}
+	return c.start(ctx, session, agent.Start{
+		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data, Briefing: o.Briefing},
+		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park,
+	})
+}
+
+func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
@@ -88,8 +98,8 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		TypedSearchAttributes:                    temporal.NewSearchAttributes(signals.Attributes(name, agent.Pending, now)...),
-		Memo:                                     map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: o.Labels}},
+		TypedSearchAttributes:                    temporal.NewSearchAttributes(signals.Attributes(start.Agent, agent.Pending, now)...),
+		Memo:                                     map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: start.Labels}},
 	}, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, err)
@@ -128,6 +138,15 @@ func startFailed(session string, err error) error {
 
 // Get returns the session's last run, live or ended, or [agent.NotFound].
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
+	info, err := c.last(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
+}
+
+// last describes the session's last execution.
+func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
 	if err != nil {
 		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))
@@ -136,5 +155,5 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	if info.GetType().GetName() != signals.WorkflowType {
 		return nil, agent.Errorf(agent.NotFound, "workflow %s is a %s, not a run of fermata", session, info.GetType().GetName())
 	}
-	return &Run{client: c, Session: session, ID: info.GetFirstRunId()}, nil
+	return info, nil
 }

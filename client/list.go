@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -45,15 +47,30 @@ type Listed struct {
 // not a run of its own.
 func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
-		req := &workflowservice.ListWorkflowExecutionsRequest{Query: f.query(time.Now())}
+		for info, err := range c.executions(ctx, f.query(time.Now())) {
+			if err != nil {
+				yield(Listed{}, fmt.Errorf("listing runs: %w", err))
+				return
+			}
+			if !yield(listed(info), nil) {
+				return
+			}
+		}
+	}
+}
+
+// executions yields what a listing finds, the latest first; an error is the last.
+func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workflowpb.WorkflowExecutionInfo, error] {
+	return func(yield func(*workflowpb.WorkflowExecutionInfo, error) bool) {
+		req := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
 		for {
 			page, err := c.temporal.ListWorkflow(ctx, req)
 			if err != nil {
-				yield(Listed{}, fmt.Errorf("listing runs: %w", durable.ArriveRPC(err)))
+				yield(nil, durable.ArriveRPC(err))
 				return
 			}
 			for _, info := range page.GetExecutions() {
-				if !yield(listed(info), nil) {
+				if !yield(info, nil) {
 					return
 				}
 			}
@@ -66,7 +83,7 @@ func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Listed, error] {
 
 // query writes the filter in Temporal's language.
 func (f Filter) query(now time.Time) string {
-	terms := []string{"WorkflowType = " + quote(signals.WorkflowType), "ExecutionStatus != 'ContinuedAsNew'"}
+	terms := []string{ours, "ExecutionStatus != 'ContinuedAsNew'"}
 	if f.Agent != "" {
 		terms = append(terms, agent.AttrAgent+" = "+quote(f.Agent))
 	}
@@ -98,19 +115,27 @@ func (f Filter) status() string {
 	return "ExecutionStatus = 'Running' AND " + agent.AttrStatus + " = " + quote(string(f.Status))
 }
 
+// ours, live and isWaitingFor are conditions of listings.
+var (
+	ours = "WorkflowType = " + quote(signals.WorkflowType)
+	live = ours + " AND ExecutionStatus = 'Running'"
+)
+
+func isWaitingFor(what string) string { return " AND " + agent.AttrWaitsFor + " = " + quote(what) }
+
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	memo := MemoOf(info)
 	l := Listed{
-		Session: info.GetExecution().GetWorkflowId(), Run: info.GetFirstRunId(), Agent: agentOf(info),
-		Status: memo.Status, Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
+		Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Agent: agentOf(info),
+		Status: cmp.Or(memo.Status, agent.Pending), Reason: memo.Reason, Task: memo.Task, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost,
 		Started: info.GetStartTime().AsTime(),
 	}
 	if info.GetCloseTime() != nil {
 		l.Ended = info.GetCloseTime().AsTime()
 	}
-	if closed := info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING; closed && !l.Status.Ended() {
+	if !open(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended
 	}
 	return l
@@ -126,9 +151,32 @@ func closedStatus(s enums.WorkflowExecutionStatus) agent.Status {
 	return agent.Failed
 }
 
+// open tells that an execution is not closed. (One that the server itself was
+// told to pause is not.)
+func open(info *workflowpb.WorkflowExecutionInfo) bool {
+	s := info.GetStatus()
+	return s == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enums.WORKFLOW_EXECUTION_STATUS_PAUSED
+}
+
+// runOf is the run's id. Listings know only the execution's, which is the run's
+// as long as the run has not written its memo.
+func runOf(info *workflowpb.WorkflowExecutionInfo) string {
+	return cmp.Or(info.GetFirstRunId(), MemoOf(info).Run, info.GetExecution().GetRunId())
+}
+
 func agentOf(info *workflowpb.WorkflowExecutionInfo) (name string) {
-	if p, ok := info.GetSearchAttributes().GetIndexedFields()[agent.AttrAgent]; ok {
-		name = strings.Trim(string(p.GetData()), `"`)
-	}
+	attribute(info, agent.AttrAgent, &name)
 	return name
+}
+
+// waitsFor is what the run's attribute says, its suspension's kind first.
+func waitsFor(info *workflowpb.WorkflowExecutionInfo) (what []string) {
+	attribute(info, agent.AttrWaitsFor, &what)
+	return what
+}
+
+func attribute(info *workflowpb.WorkflowExecutionInfo, name string, into any) {
+	if p, ok := info.GetSearchAttributes().GetIndexedFields()[name]; ok {
+		_ = converter.GetDefaultDataConverter().FromPayload(p, into) // another type's is none of ours
+	}
 }

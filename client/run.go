@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -17,12 +18,17 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// Run is one run of a session.
+// Run is one run of a session: what is said through it reaches this run or is
+// refused. It may be used from many goroutines at once, and is not to be copied.
 type Run struct {
 	client  *Client
 	Session string
 	// ID is the run's id: it stays the same over crashes and continue-as-new.
 	ID string
+	// seq is the last event that something said through this handle knew of.
+	seq atomic.Int64
+	// ending tells that a stop or a cancel was taken: the run rests no more.
+	ending atomic.Bool
 }
 
 // Status asks the run where it stands. It needs a worker: [agent.NoWorker] and
@@ -58,10 +64,6 @@ func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo,
 // one look: about one notice in a hundred is lost in the server.
 const pollFor = time.Second
 
-// Wait waits for the run's next rest: it is at an end. (A run does not suspend
-// yet.) The run does not depend on anybody who waits.
-func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) { return r.Result(ctx) }
-
 // Result waits for the run's end and returns its Outcome. The error tells only
 // that the outcome can't be known: how a run failed is in the Outcome, see
 // [agent.Outcome.Err].
@@ -69,7 +71,7 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 	info, err := r.execution(ctx)
 	for err == nil {
 		var event *historypb.HistoryEvent
-		running := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+		running := open(info)
 		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), running); err != nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -28,7 +29,7 @@ const (
 
 // dispatch takes the calls of a reply. Each is recorded before it is made, and
 // so counts as a repeat whatever becomes of it (catalogue PA-87).
-func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
+func (s *step) dispatch(calls []agent.ToolCall, in Replied, given *Giving) {
 	s.Phase, s.Calls = Working, nil
 	var looping *Call
 	for _, c := range calls {
@@ -38,8 +39,16 @@ func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
 			looping = last
 		}
 	}
-	if looping != nil {
-		s.fail(agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", looping.Tool, repeatLimit))
+	r := in.Reply
+	switch {
+	case looping != nil:
+		s.looped(looping.Tool)
+		return
+	case given != nil:
+		s.skipWaiting(given.Why)
+		return
+	case s.Stopping != nil:
+		s.skipWaiting(whyStopped)
 		return
 	}
 	if r.OutputFault != "" {
@@ -49,6 +58,31 @@ func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
 		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))
 		return
 	}
+	s.rejectSome(r)
+	if !s.takeAside(in) {
+		s.rule(r)
+	}
+}
+
+// looped ends a run whose model makes one call without end, or asks about it.
+func (s *step) looped(tool string) {
+	err := agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
+	if s.Spec.OnLoop == agent.AskOnReached {
+		s.skipWaiting("the same call was made too often")
+	}
+	s.reached(err, s.Spec.OnLoop)
+}
+
+func (s *step) skipWaiting(why string) {
+	for i := range s.Calls {
+		if s.Calls[i].State == Waiting {
+			s.skip(i, why)
+		}
+	}
+}
+
+// rejectSome answers the calls that are not to be made whatever the rules say.
+func (s *step) rejectSome(r agent.Reply) {
 	for i := range s.Calls {
 		if i >= maxCalls {
 			s.settle(i, agent.ToolResult{
@@ -61,7 +95,6 @@ func (s *step) dispatch(calls []agent.ToolCall, r agent.Reply) {
 			s.settle(i, result)
 		}
 	}
-	s.startCalls()
 }
 
 // repeated counts a call that equals the one before it.
@@ -118,36 +151,64 @@ func (s *step) toolNames() string {
 // startCalls starts as many waiting calls as may run at once, and ends the turn
 // when there is none left.
 func (s *step) startCalls() {
-	active := 0
-	for _, c := range s.Calls {
-		if c.State == Active {
-			active++
-		}
-	}
+	active := s.active()
 	for i := range s.Calls {
 		c := &s.Calls[i]
-		if c.State != Waiting || active >= s.Spec.ParallelTools {
+		if c.State != Waiting || active >= s.Spec.ParallelTools || !s.mayBegin(c) {
 			continue
 		}
 		active++
 		c.State, c.Since = Active, s.At
-		tool, _ := s.Spec.Tool(c.Tool)
 		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-		s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool})
+		s.callTool(c)
 	}
-	if active == 0 {
+	if !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.State != Done }) {
 		s.endCalls()
 	}
 }
 
+func (s *step) callTool(c *Call) {
+	tool, _ := s.Spec.Tool(c.Tool)
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Edited: c.Edited})
+}
+
+// mayBegin tells whether a call may begin now. A pause lets the turn in progress
+// end; a run that rests under any hold begins nothing. What had to be approved
+// waits for the rest of what is asked.
+func (s *step) mayBegin(c *Call) bool {
+	resting := s.Wait != nil && s.Wait.Resting
+	for _, h := range s.Holds {
+		if resting || h.Verb == agent.Interrupt {
+			return false
+		}
+	}
+	return !c.Approved || len(s.Requests) == 0
+}
+
+func (s *step) active() (n int) {
+	for _, c := range s.Calls {
+		if c.State == Active {
+			n++
+		}
+	}
+	return n
+}
+
 // returned takes a result. A late one, for a run that went on without it, is refused.
-func (s *step) returned(r agent.ToolResult) error {
+func (s *step) returned(in Returned) error {
+	r := in.Result
 	i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == r.Call && c.State == Active })
 	if s.Phase != Working || i < 0 {
 		return s.refuse("the result of call %s is not waited for", r.Call)
 	}
+	if in.Hold != nil && !s.heardBySteps(*in.Hold) {
+		s.callTool(&s.Calls[i])
+		return nil
+	}
 	s.settle(i, r)
-	s.startCalls()
+	if s.active() == 0 {
+		s.Giving = nil
+	}
 	return nil
 }
 
@@ -160,6 +221,12 @@ func (s *step) settle(i int, r agent.ToolResult) {
 	}
 	if c.Note != "" {
 		r.Text += "\n\n" + c.Note
+	}
+	if c.Edited && r.Status != agent.CallSkipped {
+		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", c.Arguments, r.Text)
+	}
+	if r.Status == agent.CallUnknown {
+		s.unknown(*c)
 	}
 	c.State, c.Result = Done, &r
 	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
@@ -200,14 +267,26 @@ func (s *step) endCalls() {
 	finish := slices.IndexFunc(s.Calls, func(c Call) bool {
 		return s.finishes() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
 	})
-	if finish < 0 {
-		s.Calls = nil
-		s.nextTurn()
-		return
+	var arguments json.RawMessage
+	if finish >= 0 {
+		arguments = s.Calls[finish].Arguments
 	}
-	arguments := s.Calls[finish].Arguments
-	s.Calls = nil
-	s.finish(arguments)
+	s.Calls, s.Phase = nil, Resting
+	if finish >= 0 && s.Stopping == nil && !s.deliver(true) {
+		s.finish(arguments)
+	}
+}
+
+// maxUnknown bounds how many calls of unknown outcome a handoff names.
+const maxUnknown = 64
+
+// unknown remembers a call of which nobody knows whether it had its effect.
+func (s *step) unknown(c Call) {
+	if len(s.Unknown) < maxUnknown {
+		s.Unknown = append(slices.Clip(s.Unknown), agent.UnknownEffect{
+			Call: c.ID, Tool: c.Tool, Key: agent.IdempotencyKey(s.Run, c.ID), Since: c.Since.UTC().Format(time.RFC3339),
+		})
+	}
 }
 
 // sayResults makes the results one message, in the order of the calls
@@ -223,11 +302,12 @@ func (s *step) sayResults() {
 // abandonTurn gives every call that is still open a result, since the run ends
 // in mid-turn: no call of the model is ever left without one.
 func (s *step) abandonTurn() {
-	if s.Phase != Working || len(s.Calls) == 0 {
+	if len(s.Calls) == 0 {
 		return
 	}
 	for i, c := range s.Calls {
 		r := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallSkipped, Text: "Not executed: the run ended before."}
+		s.Calls[i].Request = ""
 		switch c.State {
 		case Done:
 			continue
@@ -244,6 +324,13 @@ func (s *step) abandonTurn() {
 // callDigest is equal for calls that ask for the same thing, however their JSON is written.
 func callDigest(c agent.ToolCall) string {
 	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a
+// person compares to be sure which arguments were seen (wire §4).
+func Digest(arguments json.RawMessage) string {
+	sum := sha256.Sum256(canonical(arguments))
 	return hex.EncodeToString(sum[:8])
 }
 

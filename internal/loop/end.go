@@ -54,36 +54,27 @@ func (s *step) stamped(err *agent.Error) *agent.Error {
 	return &e
 }
 
-func (s *step) timeUp() error {
+// cancelled ends the run at once; one that is at its end stays as it is.
+func (s *step) cancelled(reason string) error {
 	if s.over() {
+		if s.verb == agent.Cancel {
+			return s.already()
+		}
 		return s.refuse("the run is ending")
 	}
-	s.fail(s.outOfTime())
+	s.end(agent.Cancelled, reason, func(o *agent.Outcome) { o.Text = s.Text })
 	return nil
 }
-
-func (s *step) cancel() error {
-	if s.over() {
-		return s.refuse("the run is ending")
-	}
-	s.end(agent.Cancelled, agent.ReasonRequested, func(o *agent.Outcome) { o.Text = s.Text })
-	return nil
-}
-
-// over tells whether the run's outcome is decided.
-func (s *step) over() bool { return s.Phase == Ending || s.Phase == Ended }
 
 // end decides the outcome. The run reaches its end when the log is stored; one
 // that never began has no part in the log and ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
 	s.abandonTurn()
 	s.do(Abandon{})
-	if !s.Deadline.IsZero() {
-		s.do(Disarm{})
-	}
+	s.stopWaiting()
 	s.Outcome = &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Seq: s.Log.Seq,
+		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
 	}
 	fill(s.Outcome)
 	if s.Phase == Opening || s.Phase == Listing {
@@ -95,6 +86,14 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.sealRest(true)
 }
 
+// stopWaiting forgets what the run waited for: nothing can be answered at an end.
+func (s *step) stopWaiting() {
+	if s.Wait != nil && s.Wait.Resting {
+		s.Parked += s.At.Sub(s.Since)
+	}
+	s.Wait, s.Requests, s.Park, s.Giving, s.Holds = nil, nil, nil, nil, nil
+}
+
 // ended is the end.
 func (s *step) ended() {
 	s.Phase, s.Since = Ended, s.At
@@ -102,5 +101,5 @@ func (s *step) ended() {
 }
 
 var endEvents = map[agent.Status]agent.EventType{
-	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled,
+	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled, agent.Stopped: agent.RunStopped,
 }

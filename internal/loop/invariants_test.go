@@ -34,8 +34,41 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.NotNil(t, after.Outcome)
 		require.Empty(t, after.Calls, "nothing is left open at an end")
 	}
+	checkHolds(t, before, after, effects)
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }); carries {
 		require.Empty(t, after.Log.Tail, "nothing unsealed is carried over")
+	}
+}
+
+// checkHolds wants nothing to begin that a hold keeps from beginning.
+func checkHolds(t require.TestingT, before, after State, effects []Effect) {
+	require.LessOrEqual(t, len(after.Holds), 2)
+	rests := before.Wait != nil && before.Wait.Resting && after.Wait != nil
+	for _, h := range after.Holds {
+		if h.Verb != agent.Interrupt && !rests {
+			continue
+		}
+		for _, e := range effects {
+			switch e.(type) {
+			case CallModel, CallTool:
+				require.Fail(t, "something was begun under a hold", "%T under %+v", e, h)
+			}
+		}
+	}
+	if w := after.Wait; w != nil && !after.over() {
+		require.True(t, len(after.Holds) > 0 || len(after.Requests) > 0 || after.Park != nil, "a suspension waits for something")
+		require.Nil(t, after.Stopping)
+	}
+	for _, r := range after.Requests {
+		i := slices.IndexFunc(after.Calls, func(c Call) bool { return c.ID == r.CallID })
+		require.Equal(t, r.Type == agent.LimitAsk, i < 0, "a request has its call")
+		if i >= 0 {
+			require.Equal(t, Awaiting, after.Calls[i].State)
+		}
+	}
+	if after.over() {
+		require.Empty(t, after.Requests)
+		require.Nil(t, after.Wait)
 	}
 }
 
@@ -77,7 +110,7 @@ func checkPairs(t require.TestingT, s State) {
 			asked = e.Message.ToolCalls()
 		}
 	}
-	if s.Phase != Working {
+	if len(s.Calls) == 0 {
 		require.Empty(t, asked, "calls were left without results in phase %s", s.Phase)
 	}
 }

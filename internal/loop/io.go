@@ -22,15 +22,19 @@ type (
 	Begin struct {
 		Session, Run string
 		Start        agent.Start
-		Err          *agent.Error
+		// Brief is the text of the start's briefing.
+		Brief string
+		Err   *agent.Error
 	}
 	// Opened brings what the run is made of, or why it can't be (Err).
 	Opened struct {
 		Spec *agent.Spec
-		// Head, Seq and Version say where the session's log ends in the store.
+		// Head, Seq and Version say where the session's log ends in the store, and
+		// Numbers where its numbers stand.
 		Head    string
 		Seq     int64
 		Version int64
+		Numbers agent.Numbers
 		// Sources have tools that must be listed.
 		Sources []string
 		Err     *agent.Error
@@ -40,12 +44,24 @@ type (
 		Tools []agent.ToolSpec
 		Err   *agent.Error
 	}
-	// Replied is the model's answer.
-	Replied struct{ Reply agent.Reply }
+	// Replied is the model's answer to the call of the event Ask. Parkings are its
+	// calls of await_resumption, in order, as they were read.
+	Replied struct {
+		Ask      int64
+		Reply    agent.Reply
+		Parkings []Parking
+	}
 	// ModelFailed is a model call that no further attempt will mend.
-	ModelFailed struct{ Err *agent.Error }
-	// Returned is what became of a tool call.
-	Returned struct{ Result agent.ToolResult }
+	ModelFailed struct {
+		Ask int64
+		Err *agent.Error
+	}
+	// Returned is what became of a tool call. Hold is set where the step met a hold
+	// and did not begin it.
+	Returned struct {
+		Result agent.ToolResult
+		Hold   *agent.Heard
+	}
 	// Sealed tells that the log is stored up to an event, under a digest, and that
 	// the session's head has a version.
 	Sealed struct {
@@ -55,13 +71,33 @@ type (
 	}
 	// SealFailed tells that it can't be, and that no waiting helps.
 	SealFailed struct{ Err *agent.Error }
-	// TimeUp tells that the deadline has passed.
-	TimeUp struct{}
-	// Cancel is somebody's wish to end the run at once.
+	// Tick tells that the time of the last [Wake] has come.
+	Tick struct{}
+	// Cancel is Temporal's own cancellation of the workflow.
 	Cancel struct{}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
+	// Said is a verb. Its answer is an [Acknowledge].
+	Said struct {
+		Command agent.Command
+		// ID makes a second arrival harmless; empty where it has none.
+		ID string
+		// Proved are who the tokens of the command prove to have decided.
+		Proved []Proof
+		// Matches tells of an event that its payload is what the park waits for.
+		Matches bool
+	}
+	// Refused is a verb that was refused and could not be told.
+	Refused struct {
+		Verb string
+		Err  *agent.Error
+	}
+	// Folded is the handoff that a [Fold] asked for.
+	Folded struct{ Handoff agent.Handoff }
 )
+
+// Proof is an approver who proved to be one, for one request.
+type Proof struct{ Request, Approver string }
 
 func (Begin) input()       {}
 func (Opened) input()      {}
@@ -71,9 +107,12 @@ func (ModelFailed) input() {}
 func (Returned) input()    {}
 func (Sealed) input()      {}
 func (SealFailed) input()  {}
-func (TimeUp) input()      {}
+func (Tick) input()        {}
 func (Cancel) input()      {}
 func (Continued) input()   {}
+func (Said) input()        {}
+func (Refused) input()     {}
+func (Folded) input()      {}
 
 // Effect is something to be done. What comes of it is an input.
 type Effect interface{ effect() }
@@ -91,25 +130,49 @@ type (
 		Seq  int64
 		// AfterToolResult tells that tools have run before.
 		AfterToolResult bool
+		// Note is said behind everything, and not stored.
+		Note string
+		// Summary asks for a summary in the place of a turn, without tools. Within
+		// is how long it may take; zero as long as any call.
+		Summary Summary
+		Within  time.Duration
 	}
 	// CallTool asks for [Returned].
 	CallTool struct {
 		Turn int
 		Call agent.ToolCall
 		Tool agent.ToolSpec
+		// Edited arguments are not the ones that the log has.
+		Edited bool
 	}
-	// Abandon gives up the model and tool calls in flight: no input of theirs
-	// will be taken any more.
-	Abandon struct{}
+	// Abandon gives up the model and tool calls in flight. What comes back within
+	// the grace is taken.
+	Abandon struct{ Grace agent.Duration }
 	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
 	// which is its last. Final tells that the run ends with it.
 	Seal struct {
 		To    int64
 		Final bool
 	}
-	// Arm asks for [TimeUp] at a time; Disarm takes it back.
-	Arm    struct{ At time.Time }
-	Disarm struct{}
+	// Wake asks for a [Tick] at a time, in the place of the one that was asked for
+	// before; a zero time asks for none.
+	Wake struct{ At time.Time }
+	// Broadcast gives up at once what this process, and the others, have in flight
+	// of a session and of all below it. It may be lost.
+	Broadcast struct {
+		Session string
+		N       int
+		Verb    agent.Verb
+		Grace   agent.Duration
+	}
+	// Fold asks for [Folded]: the handoff of what is known for sure and of what
+	// the model said.
+	Fold struct {
+		Known agent.Handoff
+		Said  string
+	}
+	// Acknowledge answers the verb that was just said.
+	Acknowledge struct{ Ack agent.Ack }
 	// Publish shows the run's status where listings look.
 	Publish struct{}
 	// CarryOver ends this execution; the next one gets the state.
@@ -118,14 +181,25 @@ type (
 	Complete struct{}
 )
 
-func (Open) effect()      {}
-func (List) effect()      {}
-func (CallModel) effect() {}
-func (CallTool) effect()  {}
-func (Abandon) effect()   {}
-func (Seal) effect()      {}
-func (Arm) effect()       {}
-func (Disarm) effect()    {}
-func (Publish) effect()   {}
-func (CarryOver) effect() {}
-func (Complete) effect()  {}
+func (Open) effect()        {}
+func (List) effect()        {}
+func (CallModel) effect()   {}
+func (CallTool) effect()    {}
+func (Abandon) effect()     {}
+func (Seal) effect()        {}
+func (Wake) effect()        {}
+func (Broadcast) effect()   {}
+func (Fold) effect()        {}
+func (Acknowledge) effect() {}
+func (Publish) effect()     {}
+func (CarryOver) effect()   {}
+func (Complete) effect()    {}
+
+// Summary is what a summary is for.
+type Summary string
+
+// What summaries are for.
+const (
+	SumHandoff Summary = "handoff" // for whoever carries on
+	SumFresh   Summary = "fresh"   // for the run itself, in the place of all that was said
+)

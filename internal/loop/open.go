@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -21,13 +20,14 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
-	s.Start, s.Labels, s.Task = &in.Start, in.Start.Labels, in.Start.Input.Task()
+	s.Start, s.Labels, s.Task, s.Brief = &in.Start, in.Start.Labels, in.Start.Input.Task(), in.Brief
 	s.do(Open{Agent: in.Start.Agent})
 }
 
 // opened takes the Spec, which no deploy changes any more for this run.
 func (s *step) opened(in Opened) {
 	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
+	s.Numbers = in.Numbers
 	if in.Err != nil {
 		s.fail(in.Err)
 		return
@@ -41,7 +41,6 @@ func (s *step) opened(in Opened) {
 	s.do(Publish{})
 	if s.Limits.WallClock > 0 {
 		s.Deadline = s.Started.Add(time.Duration(s.Limits.WallClock))
-		s.do(Arm{At: s.Deadline})
 	}
 	if len(in.Sources) > 0 {
 		s.Phase = Listing
@@ -64,39 +63,37 @@ func (s *step) listed(in Listed) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
-	if s.Spec.Completion == agent.CompleteTool {
-		spec := *s.Spec
-		spec.Toolset = append(slices.Clip(spec.Toolset), finishTool(spec.Output))
-		s.Spec = &spec
-	}
+	spec := *s.Spec
+	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
+	s.Spec = &spec
 	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
 		Run: s.Run, By: s.Start.By, Carry: s.Start.Carry, Spec: s.Spec,
 	}})
-	s.say(inputMessage(s.Start))
-	rules := s.Spec.Rules()
-	s.Spec, s.Start = &rules, nil
-	s.nextTurn()
+	for _, h := range s.Holds {
+		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
+	}
+	s.say(inputMessage(s.Start, s.Brief))
+	if s.Start.Park != nil {
+		s.park(*s.Start.Park, agent.ByOperator, "")
+	}
+	rules := spec.Light()
+	s.Spec, s.Start, s.Brief, s.Phase = &rules, nil, "", Resting
 }
 
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
-	if !s.Deadline.IsZero() {
-		s.do(Arm{At: s.Deadline})
+	s.Wake = time.Time{}
+	s.Phase = Resting
+	if len(s.Calls) > 0 {
+		s.Phase = Working
 	}
-	s.nextTurn()
 }
 
-// finishTool is what a model ends its run with under completion "tool". Its
-// arguments are the output where the agent has a schema for it.
-func finishTool(output json.RawMessage) agent.ToolSpec {
-	if len(output) == 0 {
-		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
-	}
-	return agent.ToolSpec{Name: agent.FinishTool, Description: "Call this once, when the task is done. It ends your work.", Input: output}
-}
-
-func inputMessage(start *agent.Start) agent.Message {
+func inputMessage(start *agent.Start, brief string) agent.Message {
 	m := agent.Message{ID: start.ID, Role: agent.RoleUser, By: start.By}
+	if brief != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: brief})
+	}
 	if start.Input.Text != "" {
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: start.Input.Text})
 	}

@@ -49,13 +49,17 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // drawInput makes inputs that fit the phase, and now and then one that does not.
 func drawInput(t *rapid.T, s State) Input {
 	fitting := map[Phase][]string{
-		Opening: {"opened", "not-opened"}, Asking: {"says", "calls", "calls", "length", "fails"}, Working: {"result"},
+		Opening: {"opened", "not-opened"}, Asking: {"says", "calls", "calls", "length", "fails", "held"}, Working: {"result"},
+		Summing: {"says", "fails", "held"}, Draining: {"folded"},
 	}[s.Phase]
 	if s.Log.Sealing > 0 {
 		fitting = append(fitting, "sealed", "sealed", "not-sealed")
 	}
+	if len(fitting) == 0 {
+		fitting = append(fitting, "verb", "verb", "time-up")
+	}
 	if len(fitting) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
-		fitting = []string{"opened", "says", "calls", "result", "sealed", "time-up", "cancel", "fails"}
+		fitting = []string{"opened", "says", "calls", "result", "sealed", "time-up", "cancel", "fails", "verb", "verb", "verb"}
 	}
 	switch rapid.SampledFrom(fitting).Draw(t, "input") {
 	case "opened":
@@ -64,13 +68,23 @@ func drawInput(t *rapid.T, s State) Input {
 		return Opened{Err: agent.Errorf(agent.UnknownAgent, "no")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
-		return Replied{Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+	case "verb":
+		return drawVerb(t, s)
+	case "folded":
+		return Folded{}
+	case "held":
+		r := agent.Reply{Finish: agent.FinishHeld}
+		if rapid.Bool().Draw(t, "early") {
+			r.Hold = &agent.Heard{Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n")}
+		}
+		return Replied{Ask: s.Ask, Reply: r}
 	case "length":
-		return Replied{Reply: agent.Reply{Finish: agent.FinishLength}}
+		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishLength}}
 	case "calls":
-		return Replied{Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t)}}
+		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t)}, Parkings: []Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}
 	case "fails":
-		return ModelFailed{Err: agent.Errorf(agent.ProviderError, "no")}
+		return ModelFailed{Ask: s.Ask, Err: agent.Errorf(agent.ProviderError, "no")}
 	case "result":
 		return Returned{Result: drawResult(t, s)}
 	case "sealed":
@@ -78,9 +92,25 @@ func drawInput(t *rapid.T, s State) Input {
 	case "not-sealed":
 		return SealFailed{Err: agent.Errorf(agent.StoreUnavailable, "no")}
 	case "time-up":
-		return TimeUp{}
+		return Tick{}
+	}
+	if rapid.Bool().Draw(t, "verb") {
+		return drawVerb(t, s)
 	}
 	return Cancel{}
+}
+
+// drawVerb says anything, to anybody.
+func drawVerb(t *rapid.T, s State) Input {
+	request := agent.RequestID(rapid.IntRange(max(1, s.Numbers.Request-2), s.Numbers.Request+1).Draw(t, "request"))
+	all := []agent.Command{
+		agent.PauseOrder{}, agent.PauseOrder{}, agent.InterruptOrder{}, agent.InterruptOrder{}, agent.ResumeOrder{}, agent.ResumeOrder{},
+		agent.ResumeOrder{Fresh: true, Message: "go"}, agent.SendOrder{Text: "x"}, agent.SendOrder{Text: "x", Mode: agent.SendQueue}, agent.SendOrder{Text: "x", Mode: agent.SendInterrupt},
+		agent.AnswerOrder{Request: request, Text: "y"}, agent.ApproveOrder{Request: request}, agent.ApproveOrder{Request: request, Always: true}, agent.RejectOrder{Request: request, Reason: "no"},
+		agent.EmitOrder{Topic: "t"}, agent.StopOrder{}, agent.CancelOrder{},
+	}
+	id := rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "id")
+	return Said{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id, Matches: rapid.Bool().Draw(t, "matches")}
 }
 
 func drawSpec(t *rapid.T) *agent.Spec {
@@ -94,16 +124,21 @@ func drawSpec(t *rapid.T) *agent.Spec {
 	}
 	spec.Definition = spec.Definition.WithDefaults()
 	spec.Toolset = []agent.ToolSpec{{Name: "add"}, {Name: "sub"}}
+	spec.Tools = []string{agent.AskUserTool, agent.ParkTool}
+	spec.Rules = []agent.Rule{{Do: agent.Ask}, {Do: agent.Deny}}
+	if rapid.Bool().Draw(t, "asks") {
+		spec.OnLimit, spec.OnLoop = agent.AskOnReached, agent.AskOnReached
+	}
 	return spec
 }
 
 func drawCalls(t *rapid.T) (parts []agent.Part) {
 	for range rapid.IntRange(1, 4).Draw(t, "calls") {
-		call := &agent.ToolCall{Tool: rapid.SampledFrom([]string{"add", "sub", "nope", agent.FinishTool}).Draw(t, "tool")}
+		call := &agent.ToolCall{Tool: rapid.SampledFrom([]string{"add", "sub", "add", "nope", agent.FinishTool, agent.AskUserTool, agent.ParkTool}).Draw(t, "tool")}
 		if rapid.IntRange(0, 4).Draw(t, "malformed") == 0 {
 			call.Malformed = "{"
 		} else {
-			call.Arguments = json.RawMessage(fmt.Sprintf(`{"a":%d}`, rapid.IntRange(0, 1).Draw(t, "argument")))
+			call.Arguments = json.RawMessage(fmt.Sprintf(`{"question":"?","a":%d}`, rapid.IntRange(0, 1).Draw(t, "argument")))
 		}
 		parts = append(parts, agent.Part{Type: agent.PartCall, Call: call})
 	}
@@ -114,4 +149,15 @@ func drawResult(t *rapid.T, s State) agent.ToolResult {
 	id := agent.CallID(s.Turn, rapid.IntRange(1, 4).Draw(t, "call"))
 	status := rapid.SampledFrom([]agent.CallStatus{agent.CallOK, agent.CallFailed, agent.CallUnknown}).Draw(t, "status")
 	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r"}
+}
+
+func drawRules(t *rapid.T) (rules [][]int) {
+	for range 4 {
+		rules = append(rules, rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {0, 1}}).Draw(t, "rules"))
+	}
+	return rules
+}
+
+func drawTimeout(t *rapid.T) agent.OnTimeout {
+	return rapid.SampledFrom([]agent.OnTimeout{agent.ResumeWithSummary, agent.ResumeWithInput, agent.TimeoutFails, agent.TimeoutCancels}).Draw(t, "timeout")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func (p *player) step(in Input) {
 	for _, e := range effects {
 		fmt.Fprintf(&p.out, "  -> %s\n", effectText(e))
 	}
-	fmt.Fprintf(&p.out, "  = %s, turn %d\n", next.Phase, next.Turn)
+	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.Phase, next.Turn, waitText(next))
 }
 
 func newEvents(before, after State) (events []agent.Event) {
@@ -125,15 +126,15 @@ func (p *player) input(verb, rest string) Input {
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":
-		return Replied{Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
+		return Replied{Ask: p.state.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
 	case "calls":
-		return Replied{Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: p.calls(rest)}}
+		return p.replied(agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: p.calls(rest)})
 	case "replies":
 		r := agent.Reply{Finish: agent.FinishStop, Usage: tokens()}
 		p.decode(rest, &r)
-		return Replied{Reply: r}
+		return p.replied(r)
 	case "fails":
-		return ModelFailed{Err: agent.Errorf(agent.Code(rest), "no")}
+		return ModelFailed{Ask: p.state.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
 		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
@@ -141,13 +142,99 @@ func (p *player) input(verb, rest string) Input {
 		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.Sealing), Seq: p.state.Log.Sealing}
 	case "not-sealed":
 		return SealFailed{Err: agent.Errorf(agent.Code(rest), "no")}
-	case "time-up":
-		return TimeUp{}
-	case "cancel":
+	case "cancelled": // by Temporal itself
 		return Cancel{}
+	case "tick":
+		return Tick{}
+	case "folded":
+		return Folded{Handoff: agent.Handoff{Summary: rest}}
+	case "unbegun": // a tool's step that met a hold
+		f := strings.Fields(rest)
+		n, err := strconv.Atoi(f[2])
+		require.NoError(p.t, err)
+		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.Heard{Session: f[1], N: n}}
+	case "refused":
+		return Refused{Verb: rest, Err: agent.Errorf(agent.InvalidInput, "no")}
+	}
+	return p.said(verb, rest)
+}
+
+// said reads a verb and its payload; "@id" before the payload is the verb's id,
+// "+ana:q-1" an approver who proved to be one, and "!" an event that matches.
+func (p *player) said(verb, rest string) Input {
+	said := Said{}
+	for {
+		word, more, _ := strings.Cut(rest, " ")
+		switch {
+		case strings.HasPrefix(word, "@"):
+			said.ID = word[1:]
+		case strings.HasPrefix(word, "+"):
+			who, request, _ := strings.Cut(word[1:], ":")
+			said.Proved = append(said.Proved, Proof{Request: request, Approver: who})
+		case word == "!":
+			said.Matches = true
+		default:
+			said.Command = p.command(agent.Verb(strings.TrimSuffix(verb, "!")), rest)
+			return said
+		}
+		rest = more
+	}
+}
+
+func (p *player) command(verb agent.Verb, payload string) agent.Command {
+	switch verb {
+	case agent.Pause:
+		return command[agent.PauseOrder](p, payload)
+	case agent.Interrupt:
+		return command[agent.InterruptOrder](p, payload)
+	case agent.Resume:
+		return command[agent.ResumeOrder](p, payload)
+	case agent.Stop:
+		return command[agent.StopOrder](p, payload)
+	case agent.Cancel:
+		return command[agent.CancelOrder](p, payload)
+	case agent.Send:
+		return command[agent.SendOrder](p, payload)
+	case agent.Answer:
+		return command[agent.AnswerOrder](p, payload)
+	case agent.Approve:
+		return command[agent.ApproveOrder](p, payload)
+	case agent.Reject:
+		return command[agent.RejectOrder](p, payload)
+	case agent.Answers:
+		return command[agent.AnswersOrder](p, payload)
+	case agent.Emit:
+		return command[agent.EmitOrder](p, payload)
 	}
 	p.t.Fatalf("unknown input %q", verb)
 	return nil
+}
+
+func command[C agent.Command](p *player, payload string) agent.Command {
+	var c C
+	p.decode(payload, &c)
+	return c
+}
+
+// replied reads the calls of await_resumption as the shell does, but for checks.
+func (p *player) replied(r agent.Reply) Input {
+	in := Replied{Ask: p.state.Ask, Reply: r}
+	for _, part := range r.Parts {
+		if part.Call == nil || part.Call.Tool != agent.ParkTool {
+			continue
+		}
+		var a struct {
+			Reason     string
+			Conditions agent.Conditions
+		}
+		parking := Parking{}
+		if json.Unmarshal(part.Call.Arguments, &a) != nil || a.Reason == "" {
+			parking.Err = agent.Errorf(agent.InvalidInput, "reason is missing")
+		}
+		parking.Reason, parking.Conditions = a.Reason, a.Conditions
+		in.Parkings = append(in.Parkings, parking)
+	}
+	return in
 }
 
 func tokens() agent.Usage { return agent.Usage{Input: 10, Output: 5} }
@@ -182,11 +269,23 @@ func (p *player) toolOf(call string) string {
 	return "?"
 }
 
+// waitText says what the run waits for.
+func waitText(s State) string {
+	v := s.Suspension()
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s %v", s.Status(), v.ID, s.WaitsFor())
+}
+
 func describe(e agent.Event) string {
 	switch {
 	case e.Message != nil:
 		var b strings.Builder
 		fmt.Fprintf(&b, " %s", e.Message.Role)
+		if e.Message.Partial {
+			b.WriteString("(partial)")
+		}
 		if e.Message.Note != "" {
 			fmt.Fprintf(&b, "(%s)", e.Message.Note)
 		}
@@ -211,6 +310,20 @@ func describe(e agent.Event) string {
 			text += ": " + oneLine(e.Outcome.Error.Message)
 		}
 		return text
+	case e.Suspension != nil:
+		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause)
+	case e.Resumed != nil:
+		return fmt.Sprintf(" %s by %s", e.Resumed.Suspension, e.Resumed.Cause)
+	case e.Hold != nil:
+		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
+	case e.Request != nil:
+		return fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
+	case e.Answer != nil:
+		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
+	case e.Refusal != nil:
+		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
+	case e.Extended != "":
+		return " " + string(e.Extended)
 	}
 	return ""
 }
@@ -226,13 +339,36 @@ func oneLine(s string) string {
 func effectText(e Effect) string {
 	switch e := e.(type) {
 	case CallModel:
-		return fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
+		text := fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
+		if e.Summary != "" {
+			text += ", to sum up: " + string(e.Summary)
+		}
+		if e.Note != "" {
+			text += ", noting " + strconv.Quote(oneLine(e.Note))
+		}
+		return text
 	case CallTool:
+		if e.Edited {
+			return fmt.Sprintf("call %s %s with %s", e.Call.ID, e.Call.Tool, e.Call.Arguments)
+		}
 		return fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
 	case Seal:
 		return fmt.Sprintf("seal to event %d, final %t", e.To, e.Final)
-	case Arm:
-		return "arm " + e.At.Format(time.TimeOnly)
+	case Wake:
+		if e.At.IsZero() {
+			return "wake never"
+		}
+		return "wake " + e.At.Format("02 15:04:05")
+	case Abandon:
+		if e.Grace > 0 {
+			return "abandon within " + e.Grace.String()
+		}
+	case Broadcast:
+		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
+	case Fold:
+		return fmt.Sprintf("fold, the model said %q", e.Said)
+	case Acknowledge:
+		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
 		return "open " + e.Agent
 	case List:

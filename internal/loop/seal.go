@@ -37,13 +37,8 @@ func (s *step) sealed(in Sealed) error {
 		rest = len(s.Log.Tail)
 	}
 	s.dropTail(rest)
-	switch s.Phase {
-	case Storing:
-		s.nextTurn()
-	case Carrying:
-		s.afterSeal(false, func() { s.do(CarryOver{}) })
-	case Ending:
-		s.afterSeal(true, s.ended)
+	if s.Phase == Ending {
+		s.ending()
 	}
 	return nil
 }
@@ -56,13 +51,24 @@ func (s *step) dropTail(n int) {
 	}
 }
 
-// afterSeal goes on when all is stored, and seals what is left else.
-func (s *step) afterSeal(final bool, goOn func()) {
+// ending ends the run when all is stored, and seals what is left else.
+func (s *step) ending() {
 	if len(s.Log.Tail) > 0 {
-		s.seal(final)
+		s.seal(true)
 		return
 	}
-	goOn()
+	s.ended()
+}
+
+// carried hands the state on when all is stored, and seals what is left else.
+func (s *step) carried() {
+	switch {
+	case s.Log.Sealing > 0:
+	case len(s.Log.Tail) > 0:
+		s.seal(false)
+	default:
+		s.do(CarryOver{})
+	}
 }
 
 // sealFailed ends a run whose log can't be stored: it does not claim to be what

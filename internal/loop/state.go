@@ -15,8 +15,10 @@ type State struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
 	Phase   Phase  `json:"phase"`
-	// Start is what was asked for, until the run has opened.
+	// Start is what was asked for, until the run has opened, and Brief the text of
+	// its briefing.
 	Start *agent.Start `json:"start,omitempty"`
+	Brief string       `json:"brief,omitempty"`
 	// Spec is the recorded Spec without what only the model reads.
 	Spec   *agent.Spec       `json:"spec,omitempty"`
 	Limits agent.Limits      `json:"limits,omitzero"`
@@ -25,11 +27,13 @@ type State struct {
 
 	Since   time.Time `json:"since"` // of the status
 	Started time.Time `json:"started"`
-	// Deadline is when the working time is over; zero where it has no limit.
+	// Deadline is when the working time is over; zero where it has no limit. It
+	// stands still while the run is suspended.
 	Deadline time.Time `json:"deadline,omitzero"`
 
 	Turn  int               `json:"turn"`
 	Asked time.Time         `json:"asked,omitzero"` // since when the model is asked
+	Ask   int64             `json:"ask,omitempty"`  // the event up to which it is: names the model call
 	Calls []Call            `json:"calls,omitempty"`
 	Usage agent.Usage       `json:"usage"`
 	Cost  agent.USD         `json:"cost_usd"`
@@ -43,24 +47,57 @@ type State struct {
 	Retried  int    `json:"retried,omitempty"`
 	Repeat   Repeat `json:"repeat,omitzero"`
 
+	// Numbers count over the session's life and are never used again.
+	Numbers agent.Numbers `json:"numbers"`
+	// Holds are at most two: the run's own and an inherited one.
+	Holds []agent.Hold `json:"holds,omitempty"`
+	// Heard are the last holds that were heard of, lifted or not, by the session
+	// that was held. Steps carry them, so that no old hold stops a new step.
+	Heard []agent.Heard `json:"heard,omitempty"`
+	// Wait is the open suspension; nil while the run waits for nobody.
+	Wait     *Wait     `json:"wait,omitempty"`
+	Requests []Request `json:"requests,omitempty"` // open ones
+	Decided  []Decided `json:"decided,omitempty"`  // the last ones that were
+	Park     *Park     `json:"park,omitempty"`
+	Letters  []Letter  `json:"letters,omitempty"` // messages that the model has not got
+	Always   []string  `json:"always,omitempty"`  // tools that need no approval any more
+	Giving   *Giving   `json:"giving,omitempty"`  // what is in flight is being given up
+	Stopping *Stopping `json:"stopping,omitempty"`
+	// Unknown are calls of which nobody knows whether they had their effect.
+	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
+	Parked  time.Duration         `json:"parked,omitempty"` // spent suspended
+	// Note is said to the model once, behind everything, and is not stored.
+	Note string `json:"note,omitempty"`
+	// Fresh tells that the next turn begins from a summary.
+	Fresh bool `json:"fresh,omitempty"`
+	// Base is what was used up when a limit was renewed.
+	Base agent.Limits `json:"base,omitzero"`
+	// Told are the last verbs with an id and what became of them.
+	Told    []Told              `json:"told,omitempty"`
+	Refused []agent.RefusedVerb `json:"refused,omitempty"`
+	// Wake is when the machine wants its next Tick; zero where nothing is due.
+	Wake time.Time `json:"wake,omitzero"`
+
 	Log Log `json:"log"`
 	// Outcome is set when the run is ending.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// Phase is what the machine waits for.
+// Phase is what the machine is at.
 type Phase string
 
 // The phases, in the order in which a run meets them.
 const (
 	New      Phase = ""
-	Opening  Phase = "opening"  // for the Spec and the session's head
-	Listing  Phase = "listing"  // for the tools of the Spec's sources
-	Asking   Phase = "asking"   // for the model
-	Working  Phase = "working"  // for tools
-	Storing  Phase = "storing"  // for the store, which is behind: the next turn waits
-	Carrying Phase = "carrying" // for the last seal before a new execution
-	Ending   Phase = "ending"   // for the last seal of the run
+	Opening  Phase = "opening"  // waits for the Spec and the session's head
+	Listing  Phase = "listing"  // waits for the tools of the Spec's sources
+	Resting  Phase = "resting"  // between two turns, for as long as something stands before the next
+	Asking   Phase = "asking"   // waits for the model
+	Working  Phase = "working"  // waits for the turn's calls
+	Summing  Phase = "summing"  // waits for the model's summary
+	Carrying Phase = "carrying" // waits for the last seal before a new execution
+	Draining Phase = "draining" // waits for the runs below
+	Ending   Phase = "ending"   // waits for the last seal of the run
 	Ended    Phase = "ended"
 )
 
@@ -87,6 +124,12 @@ type Call struct {
 	Result *agent.ToolResult `json:"result,omitempty"`
 	// Note is a remark of the runtime that is added to the result's text.
 	Note string `json:"note,omitempty"`
+	// Request is what the call waits for, while it is open.
+	Request string `json:"request,omitempty"`
+	// Approved calls are begun when no request of the turn is open any more.
+	Approved bool `json:"approved,omitempty"`
+	// Edited tells that the arguments are a person's and not the model's.
+	Edited bool `json:"edited,omitempty"`
 }
 
 // CallState is where a call stands.
@@ -94,9 +137,10 @@ type CallState string
 
 // The states of a call.
 const (
-	Waiting CallState = "waiting" // for others to be done: there is a limit of calls at once
-	Active  CallState = "running"
-	Done    CallState = "done"
+	Waiting  CallState = "waiting"  // for others to be done: there is a limit of calls at once
+	Awaiting CallState = "awaiting" // the answer to its request
+	Active   CallState = "running"
+	Done     CallState = "done"
 )
 
 // Repeat counts equal calls in a row.
@@ -117,36 +161,62 @@ const (
 func (s State) clone() State {
 	s.Calls = slices.Clone(s.Calls)
 	s.Tools = slices.Clone(s.Tools)
+	s.Holds = slices.Clone(s.Holds)
+	s.Heard = slices.Clone(s.Heard)
+	s.Requests = slices.Clone(s.Requests)
+	s.Decided = slices.Clip(s.Decided)
+	s.Letters = slices.Clip(s.Letters)
+	s.Always = slices.Clip(s.Always)
+	s.Told = slices.Clip(s.Told)
+	s.Refused = slices.Clip(s.Refused)
+	s.Wait = copied(s.Wait)
+	s.Park = copied(s.Park)
+	s.Giving = copied(s.Giving)
+	s.Stopping = copied(s.Stopping)
 	s.Log.Tail = slices.Clip(s.Log.Tail)
 	return s
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
 }
 
 // Status is the run's status on the wire. A run that is ending still runs: an
 // end is not told before it is stored.
 func (s State) Status() agent.Status {
-	switch s.Phase {
-	case New:
+	switch {
+	case s.Phase == New:
 		return agent.Pending
-	case Ended:
+	case s.Phase == Ended:
 		return s.Outcome.Status
+	case s.Wait == nil || s.over():
+		return agent.Running
+	case s.Wait.Resting:
+		return agent.Suspended
 	}
-	return agent.Running
+	return agent.Suspending
 }
+
+// over tells whether the run's outcome is decided.
+func (s State) over() bool { return s.Phase == Ending || s.Phase == Ended }
 
 // doing lists what the run is at.
 func (s State) doing() []agent.Doing {
 	doing := []agent.Doing{}
 	switch s.Phase {
-	case Asking:
+	case Asking, Summing:
 		doing = append(doing, agent.Doing{Kind: agent.DoingModel, What: s.Spec.Model, Since: s.Asked})
-	case Working:
-		for _, c := range s.Calls {
-			if c.State == Active {
-				doing = append(doing, agent.Doing{Kind: agent.DoingTool, Call: c.ID, What: c.Tool, Since: c.Since})
-			}
-		}
-	case Storing, Carrying, Ending:
+	case Carrying, Ending:
 		doing = append(doing, agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Since})
+	}
+	for _, c := range s.Calls {
+		if c.State == Active {
+			doing = append(doing, agent.Doing{Kind: agent.DoingTool, Call: c.ID, What: c.Tool, Since: c.Since})
+		}
 	}
 	return doing
 }
@@ -155,10 +225,14 @@ func (s State) doing() []agent.Doing {
 func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Since, Turn: s.Turn,
-		Doing: s.doing(), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost, Limits: s.used(now), Seq: s.Log.Seq,
+		Doing: s.doing(), Suspension: s.Suspension(), Queued: len(s.Letters), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost,
+		Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Refused,
 	}
-	if s.Phase == Ended {
+	switch {
+	case s.Phase == Ended:
 		v.Reason = s.Outcome.Reason
+	case s.Stopping != nil:
+		v.Reason = "stopping"
 	}
 	return v
 }
@@ -175,16 +249,20 @@ func (s State) agent() string {
 
 func (s State) used(now time.Time) (u agent.LimitsUsed) {
 	if l := s.Limits.Turns; l > 0 {
-		u.Turns = &agent.Used[int]{Used: s.Turn, Max: l}
+		u.Turns = &agent.Used[int]{Used: s.Turn - s.Base.Turns, Max: l}
 	}
 	if l := s.Limits.Tokens; l > 0 {
-		u.Tokens = &agent.Used[int64]{Used: s.Usage.Total(), Max: l}
+		u.Tokens = &agent.Used[int64]{Used: s.Usage.Total() - s.Base.Tokens, Max: l}
 	}
 	if l := s.Limits.CostUSD; l > 0 {
-		u.CostUSD = &agent.Used[agent.USD]{Used: s.Cost, Max: l}
+		u.CostUSD = &agent.Used[agent.USD]{Used: s.Cost - s.Base.CostUSD, Max: l}
 	}
-	if l := s.Limits.WallClock; l > 0 {
-		u.Clock = &agent.Used[agent.Duration]{Used: agent.Duration(now.Sub(s.Started).Round(time.Second)), Max: l}
+	if l := s.Limits.WallClock; l > 0 && !s.Deadline.IsZero() {
+		if s.Wait != nil && s.Wait.Resting {
+			now = s.Since // it stands still
+		}
+		left := agent.Duration(s.Deadline.Sub(now).Round(time.Second))
+		u.Clock = &agent.Used[agent.Duration]{Used: l - left, Max: l}
 	}
 	return u
 }
@@ -197,6 +275,12 @@ func (s State) Memo() agent.Memo {
 	}
 	if s.Phase == Ended {
 		m.Reason = s.Outcome.Reason
+	}
+	if s.Wait != nil && !s.over() {
+		m.Suspension = s.Wait.ID
+		for _, r := range s.Requests {
+			m.Requests = append(m.Requests, r.memo())
+		}
 	}
 	return m
 }

@@ -14,7 +14,13 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 	if err := st.receive(in); err != nil {
 		return s, nil, err
 	}
+	st.unpark()
+	st.closeWait()
+	st.goOn()
+	st.rest()
+	st.wake()
 	st.sealBehind()
+	st.acknowledge()
 	return st.State, st.effects, nil
 }
 
@@ -23,6 +29,15 @@ type step struct {
 	State
 	Moment
 	effects []Effect
+
+	// The verb of this step, its id and what becomes of it.
+	verb   agent.Verb
+	id     string
+	effect agent.Effect
+	// resumed is why a suspension that is closed in this step was.
+	resumed agent.Resumed
+	// changed tells that listings show something else of what the run waits for.
+	changed bool
 }
 
 func (s *step) do(effects ...Effect) { s.effects = append(s.effects, effects...) }
@@ -38,21 +53,28 @@ func (s *step) receive(in Input) error {
 	case Listed:
 		return s.expect(Listing, func() { s.listed(in) })
 	case Replied:
-		return s.expect(Asking, func() { s.replied(in.Reply) })
+		return s.heardModel(in.Ask, func() { s.replied(in) })
 	case ModelFailed:
-		return s.expect(Asking, func() { s.modelFailed(in.Err) })
+		return s.heardModel(in.Ask, func() { s.modelFailed(in.Err) })
 	case Returned:
-		return s.returned(in.Result)
+		return s.returned(in)
 	case Sealed:
 		return s.sealed(in)
 	case SealFailed:
 		return s.sealFailed(in.Err)
-	case TimeUp:
-		return s.timeUp()
+	case Tick:
+		return s.tick()
 	case Cancel:
-		return s.cancel()
+		return s.cancelled(agent.ReasonRequested)
 	case Continued:
 		return s.expect(Carrying, s.continued)
+	case Said:
+		return s.said(in)
+	case Refused:
+		s.refusedVerb(in)
+		return nil
+	case Folded:
+		return s.expect(Draining, func() { s.folded(in.Handoff) })
 	}
 	return agent.Errorf(agent.Internal, "the machine knows no input %T", in)
 }
@@ -65,21 +87,69 @@ func (s *step) expect(p Phase, handle func()) error {
 	return nil
 }
 
+// heardModel takes what came of the model call of an event. One that was given up
+// comes too late.
+func (s *step) heardModel(ask int64, handle func()) error {
+	if s.Phase != Asking && s.Phase != Summing || ask != s.Ask {
+		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.Phase)
+	}
+	handle()
+	return nil
+}
+
 func (s *step) refuse(format string, args ...any) error {
-	err := agent.Errorf(agent.Stale, format, args...)
+	return s.refuseAs(agent.Stale, "", format, args...)
+}
+
+// refuseAs makes a refusal, which says how the run stands.
+func (s *step) refuseAs(code agent.Code, path, format string, args ...any) error {
+	err := agent.Errorf(code, format, args...).At(path)
 	err.Session, err.Run, err.Status = s.Session, s.Run, s.Status()
+	if s.Wait != nil {
+		err.Suspension = s.Wait.ID
+	}
 	return err
+}
+
+func (s *step) now() time.Time { return s.At.UTC().Truncate(time.Millisecond) }
+
+// goOn begins what may begin now: nothing else begins a turn or a call.
+func (s *step) goOn() {
+	if s.Phase == Working {
+		s.startCalls()
+	}
+	resting := s.Phase == Resting || s.Phase == Working && s.Wait != nil && s.Wait.Resting
+	switch {
+	case s.Phase == Carrying:
+		s.carried()
+	case !resting:
+	case s.Phase == Resting && s.Stopping != nil:
+		s.sumUp()
+	case s.Full:
+		s.Phase = Carrying
+		s.carried()
+	case s.Phase == Resting && !s.waits():
+		s.nextTurn()
+	}
 }
 
 // record appends an event to the log.
 func (s *step) record(e agent.Event) {
 	s.Log.Seq++
-	e.Seq, e.Time, e.Turn = s.Log.Seq, s.At.UTC().Truncate(time.Millisecond), s.Turn
+	e.Seq, e.Time, e.Turn = s.Log.Seq, s.now(), s.Turn
 	if e.Outcome != nil {
 		e.Outcome.Seq = e.Seq
 	}
 	s.Log.Tail = append(s.Log.Tail, e)
 	s.Log.Bytes += e.Size()
+}
+
+// tell records an event of a run that has begun its part of the log; what came
+// before that is told there.
+func (s *step) tell(e agent.Event) {
+	if s.Phase != New && s.Phase != Opening && s.Phase != Listing {
+		s.record(e)
+	}
 }
 
 // say appends a message to the log.

@@ -7,34 +7,87 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// nextTurn asks the model again, unless a limit, a full history or a store that
-// is behind stands before it.
+// nextTurn asks the model again, unless a limit or a store that is behind stands
+// before it.
 func (s *step) nextTurn() {
 	if err := s.limit(); err != nil {
-		s.fail(err)
-		return
-	}
-	if s.Full {
-		s.Phase = Carrying
-		s.sealRest(false)
+		s.reached(err, s.Spec.OnLimit)
 		return
 	}
 	if s.Log.Sealing > 0 && s.Log.Bytes > waitAt {
-		s.Phase = Storing
 		return
 	}
+	if s.Fresh {
+		s.summarise(SumFresh)
+		return
+	}
+	s.deliver(false)
 	s.Turn++
-	s.Phase, s.Asked = Asking, s.At
 	s.record(agent.Event{Type: agent.TurnStarted})
-	s.do(CallModel{Turn: s.Turn, Seq: s.Log.Seq, AfterToolResult: len(s.Tools) > 0})
+	s.Phase, s.Asked, s.Ask = Asking, s.At, s.Log.Seq
+	s.askModel(s.Note)
+	s.Note = ""
 }
 
-// replied looks at a reply in this order: cut off, refused, then what it says
-// (catalogue PA-84).
-func (s *step) replied(r agent.Reply) {
+func (s *step) askModel(note string) {
+	s.do(CallModel{Turn: s.Turn, Seq: s.Ask, AfterToolResult: len(s.Tools) > 0, Note: note})
+}
+
+// reached fails the run at a bound, or asks what to do (catalogue X-06).
+func (s *step) reached(err *agent.Error, on agent.OnReached) {
+	if on == agent.AskOnReached {
+		s.askLimit(err)
+		return
+	}
+	s.fail(err)
+}
+
+// replied takes the model's answer, whole or what there is of it.
+func (s *step) replied(in Replied) {
+	r := in.Reply
+	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.heardBySteps(*r.Hold) {
+		s.again()
+		return
+	}
 	s.Usage = s.Usage.Add(r.Usage)
 	s.Cost += s.Spec.Price.Of(r.Usage)
+	given := s.Giving
+	s.Giving = nil
+	if s.Phase == Summing {
+		m := agent.Message{Parts: r.Parts}
+		text := m.TextOf()
+		if r.Finish == agent.FinishHeld {
+			text = ""
+		}
+		s.record(agent.Event{Type: agent.TurnEnded, Checkpoint: s.checkpoint()})
+		s.summed(text)
+		return
+	}
 	m := s.message(r)
+	if r.Finish == agent.FinishHeld {
+		if m.Partial = true; len(m.Parts) > 0 {
+			s.say(m)
+		}
+		s.endTurn()
+		s.Phase = Resting
+		return
+	}
+	s.heed(in, m, given)
+}
+
+// again makes a model call once more that was given up for a hold which is over.
+func (s *step) again() {
+	if s.Phase == Summing {
+		s.Phase = Resting // it begins anew from there
+		return
+	}
+	s.askModel("")
+}
+
+// heed looks at a whole reply in this order: cut off, refused, then what it says
+// (catalogue PA-84).
+func (s *step) heed(in Replied, m agent.Message, given *Giving) {
+	r := in.Reply
 	switch {
 	case r.Finish == agent.FinishLength:
 		s.unusable("it was cut off at its output limit; ask for less, or raise max_output_tokens")
@@ -57,7 +110,7 @@ func (s *step) replied(r agent.Reply) {
 	}
 	if calls := m.ToolCalls(); len(calls) > 0 {
 		s.Nudged = 0
-		s.dispatch(calls, r)
+		s.dispatch(calls, in, given)
 		return
 	}
 	s.endTurn()
@@ -91,11 +144,18 @@ func (s *step) unusable(why string) {
 		return
 	}
 	s.note(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
-	s.nextTurn()
+	s.Phase = Resting
 }
 
 // answered decides what a reply without tool calls means.
 func (s *step) answered(r agent.Reply) {
+	s.Phase = Resting
+	if s.Stopping != nil {
+		return // its text is in the handoff
+	}
+	if s.deliver(true) {
+		return // it goes on with what was sent
+	}
 	if s.Spec.Completion == agent.CompleteTool {
 		s.nudge()
 		return
@@ -120,7 +180,6 @@ func (s *step) nudge() {
 		text = nudgeText
 	}
 	s.note(agent.NoteNudge, text)
-	s.nextTurn()
 }
 
 func (s *step) repair(fault string) {
@@ -130,27 +189,31 @@ func (s *step) repair(fault string) {
 		return
 	}
 	s.note(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else.")
-	s.nextTurn()
 }
 
 // endTurn writes the turn's checkpoint.
 func (s *step) endTurn() {
-	s.record(agent.Event{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: s.Usage, Cost: s.Cost, Tools: s.Tools}})
+	s.record(agent.Event{Type: agent.TurnEnded, Checkpoint: s.checkpoint()})
+}
+
+func (s *step) checkpoint() *agent.Checkpoint {
+	return &agent.Checkpoint{Usage: s.Usage, Cost: s.Cost, Tools: s.Tools}
 }
 
 // limit finds the first limit that stands before the next model call, in this
 // order: turns, time, tokens, cost (catalogue PA-83).
 func (s *step) limit() *agent.Error {
 	l := s.Limits
+	tokens, cost := s.Usage.Total()-s.Base.Tokens, s.Cost-s.Base.CostUSD
 	switch {
-	case l.Turns > 0 && s.Turn >= l.Turns:
+	case l.Turns > 0 && s.Turn-s.Base.Turns >= l.Turns:
 		return agent.Errorf(agent.LimitTurns, "the run has made the %d model calls that limits.turns allows", l.Turns)
 	case !s.Deadline.IsZero() && !s.At.Before(s.Deadline):
 		return s.outOfTime()
-	case l.Tokens > 0 && s.Usage.Total() >= l.Tokens:
-		return agent.Errorf(agent.LimitTokens, "the run has used %d tokens; limits.tokens allows %d", s.Usage.Total(), l.Tokens)
-	case l.CostUSD > 0 && s.Cost >= l.CostUSD:
-		return agent.Errorf(agent.LimitCost, "the run has cost %s USD; limits.cost_usd allows %s", s.Cost, l.CostUSD)
+	case l.Tokens > 0 && tokens >= l.Tokens:
+		return agent.Errorf(agent.LimitTokens, "the run has used %d tokens; limits.tokens allows %d", tokens, l.Tokens)
+	case l.CostUSD > 0 && cost >= l.CostUSD:
+		return agent.Errorf(agent.LimitCost, "the run has cost %s USD; limits.cost_usd allows %s", cost, l.CostUSD)
 	}
 	return nil
 }
@@ -159,8 +222,20 @@ func (s *step) outOfTime() *agent.Error {
 	return agent.Errorf(agent.LimitTime, "the run has worked for the %s that limits.wall_clock allows", s.Limits.WallClock)
 }
 
+// modelFailed ends the run, but not where the call was given up anyway or was for
+// a summary.
 func (s *step) modelFailed(err *agent.Error) {
+	given := s.Giving
+	s.Giving = nil
+	if s.Phase == Summing {
+		s.summed("")
+		return
+	}
 	s.endTurn()
+	if given != nil {
+		s.Phase = Resting
+		return
+	}
 	s.fail(err)
 }
 

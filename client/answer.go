@@ -1,0 +1,159 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// AnswerOptions is an answer: one of Text, Choice and Data is wanted.
+type AnswerOptions struct {
+	Text string
+	// Choice is the number of one of the request's choices, from 0; nil means none.
+	Choice *int
+	// Data is a client tool's result, as JSON.
+	Data json.RawMessage
+	// By is who answers: a claim, recorded as one.
+	By string
+	// Token proves an approver to be one, where the request names approvers.
+	Token string
+}
+
+// ApproveOptions says more of an approval; nil means every default.
+type ApproveOptions struct {
+	// Arguments are made in the place of the model's: anything that is an object
+	// in JSON; nil means those that were asked for.
+	Arguments any
+	// Always approves every further call of the tool in this run.
+	Always bool
+	// Note is recorded with the approval.
+	Note string
+	// By is who approves: a claim, recorded as one.
+	By string
+	// Token proves an approver to be one, where the request names approvers.
+	Token string
+}
+
+// RejectOptions says more of a rejection; nil means every default.
+type RejectOptions struct {
+	// By is who rejects: a claim, recorded as one.
+	By string
+	// Token proves an approver to be one, where the request names approvers.
+	Token string
+}
+
+// Answer answers a question, a limit that asks, or a client tool's call. It goes
+// to the run that asked. Errors are [agent.InvalidInput] and [agent.TooLarge],
+// [agent.Stale] where the request is not open any more or another run is live,
+// [agent.Closed] where the run has ended, [agent.Denied], [agent.BadSignature],
+// [agent.Expired] and [agent.Spent] where approvers are named, and
+// [agent.NoWorker] or [agent.Timeout] where nobody answers.
+func (c *Client) Answer(ctx context.Context, req agent.Request, a AnswerOptions) (agent.Ack, error) {
+	return c.say(ctx, req.Session, agent.AnswerOrder{Order: orderTo(req, a.By), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data, Token: a.Token})
+}
+
+// Approve lets the call be made that a request is about. The digest that the
+// request shows goes with it, so that no other call is meant. Errors are those
+// of [Client.Answer].
+func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptions) (agent.Ack, error) {
+	if o == nil {
+		o = &ApproveOptions{}
+	}
+	order := agent.ApproveOrder{Order: orderTo(req, o.By), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note, Token: o.Token}
+	if o.Arguments != nil {
+		raw, err := json.Marshal(o.Arguments)
+		if err != nil {
+			return agent.Ack{}, agent.Errorf(agent.InvalidInput, "approve refused: arguments are not JSON: %w", err).At("arguments")
+		}
+		order.Arguments = raw
+	}
+	return c.say(ctx, req.Session, order)
+}
+
+// Reject refuses the call that a request is about; the model sees the reason.
+// Errors are those of [Client.Answer].
+func (c *Client) Reject(ctx context.Context, req agent.Request, reason string, o *RejectOptions) (agent.Ack, error) {
+	if o == nil {
+		o = &RejectOptions{}
+	}
+	return c.say(ctx, req.Session, agent.RejectOrder{Order: orderTo(req, o.By), Request: req.ID, Reason: reason, Token: o.Token})
+}
+
+// orderTo makes an answer one for the run that asked.
+func orderTo(req agent.Request, by string) agent.Order { return agent.Order{Run: req.Run, By: by} }
+
+// AnswerAll answers several requests of a session together: all or none. Who
+// answers, which run is meant and the id are those of the first answer that says
+// so. Errors are those of [Client.Answer].
+func (c *Client) AnswerAll(ctx context.Context, session string, answers ...agent.AnswerTo) (agent.Ack, error) {
+	order := agent.AnswersOrder{Answers: make([]agent.AnswerTo, len(answers))}
+	for i, a := range answers {
+		one, said := about(a)
+		order.Answers[i] = one
+		order.ID, order.By, order.Run = cmp.Or(order.ID, said.ID), cmp.Or(order.By, said.By), cmp.Or(order.Run, said.Run)
+	}
+	return c.say(ctx, session, order)
+}
+
+// about repeats the request's id within the answer, where an empty one would be
+// refused as a blank, and tells what is said there for all.
+func about(a agent.AnswerTo) (one agent.AnswerTo, said agent.Order) {
+	if a.Answer != nil {
+		o := *a.Answer
+		o.Request, a.Answer, said = a.Request, &o, o.Order
+	}
+	if a.Approve != nil {
+		o := *a.Approve
+		o.Request, a.Approve, said = a.Request, &o, o.Order
+	}
+	if a.Reject != nil {
+		o := *a.Reject
+		o.Request, a.Reject, said = a.Request, &o, o.Order
+	}
+	return a, said
+}
+
+// Request asks a session's run for an open request, whole, with the arguments of
+// its call. An empty id means the only one. Errors are [agent.NotFound] where it
+// is not open, [agent.InvalidInput] where no id is given and several are, and
+// those of [Run.Status].
+func (c *Client) Request(ctx context.Context, session, id string) (agent.Request, error) {
+	s, err := signals.Status.Ask(ctx, c.temporal, session, "", signals.None{})
+	if err != nil {
+		return agent.Request{}, fmt.Errorf("asking session %s for its requests: %w", session, err)
+	}
+	var open []agent.Request
+	if s.Suspension != nil {
+		open = s.Suspension.Requests
+	}
+	for _, q := range open {
+		if q.ID == id || id == "" && len(open) == 1 {
+			return q, nil
+		}
+	}
+	e := missing(s, id, open)
+	e.Session, e.Run, e.Status = s.Session, s.Run, s.Status
+	return agent.Request{}, e
+}
+
+func missing(s agent.RunStatus, id string, open []agent.Request) *agent.Error {
+	ids := make([]string, len(open))
+	for i, q := range open {
+		ids[i] = q.ID
+	}
+	switch list := strings.Join(ids, ", "); {
+	case len(open) == 0 && id == "":
+		return agent.Errorf(agent.NotFound, "session %s has no open request; it is %s", s.Session, s.Status)
+	case len(open) == 0:
+		return agent.Errorf(agent.NotFound, "request %s of session %s is not open; nothing is, it is %s", id, s.Session, s.Status)
+	case id == "":
+		return agent.Errorf(agent.InvalidInput, "session %s has several open requests: name one of %s", s.Session, list).At("request")
+	default:
+		return agent.Errorf(agent.NotFound, "request %s of session %s is not open; open is %s", id, s.Session, list)
+	}
+}

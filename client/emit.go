@@ -1,0 +1,114 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// EmitOptions says more of an event; nil means every default.
+type EmitOptions struct {
+	// ID makes an event that is emitted again the same one for every run that has
+	// had it; empty means a new one.
+	ID string
+	// By is who says so: a claim, recorded as one.
+	By string
+}
+
+// Emitted says what became of an event.
+type Emitted struct {
+	// Sent counts the runs that took it.
+	Sent int `json:"sent"`
+	// Failed are the runs that wait and could not be told, by session.
+	Failed []NotEmitted `json:"failed,omitempty"`
+}
+
+// NotEmitted is a run that could not be told of an event.
+type NotEmitted struct {
+	Session string       `json:"session"`
+	Run     string       `json:"run"`
+	Error   *agent.Error `json:"error"`
+}
+
+// Emit tells every run that waits for a topic of an event. The payload is
+// anything that is an object, a list or a scalar in JSON; nil is none. Runs are
+// found by a listing, which may be behind by a moment: a run that has just begun
+// to wait may be missed. One that waits no longer, or for another payload, does
+// not count. Errors are
+// [agent.InvalidInput] and [agent.TooLarge] before anything is sent, and those of
+// listing; what could not be told to one run is in Failed.
+func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOptions) (Emitted, error) {
+	if o == nil {
+		o = &EmitOptions{}
+	}
+	order := agent.EmitOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By}, Topic: topic}
+	if payload != nil {
+		raw, err := json.Marshal(payload)
+		if err != nil {
+			return Emitted{}, agent.Errorf(agent.InvalidInput, "emit refused: payload is not JSON: %w", err).At("payload")
+		}
+		order.Payload = raw
+	}
+	if err := checkCommand(order); err != nil {
+		return Emitted{}, err
+	}
+	e := &emitter{client: c, order: order, slots: make(chan struct{}, atOnce)}
+	err := e.all(ctx)
+	slices.SortFunc(e.done.Failed, func(a, b NotEmitted) int { return cmp.Compare(a.Session, b.Session) })
+	return e.done, err
+}
+
+// emitter tells many runs of one event, a few at once.
+type emitter struct {
+	client *Client
+	order  agent.EmitOrder
+	slots  chan struct{}
+
+	mu   sync.Mutex
+	done Emitted
+}
+
+func (e *emitter) all(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for info, err := range e.client.executions(ctx, live+isWaitingFor("topic:"+e.order.Topic)) {
+		if err != nil {
+			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
+		}
+		e.slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-e.slots }()
+			e.one(ctx, info)
+		})
+	}
+	return nil
+}
+
+func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) {
+	session, order := info.GetExecution().GetWorkflowId(), e.order
+	order.Run = runOf(info)
+	ack, err := e.client.say(ctx, session, order)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err == nil && ack.Effect == agent.Moot, waitsNoMore(err):
+	case err == nil:
+		e.done.Sent++
+	default:
+		e.done.Failed = append(e.done.Failed, NotEmitted{session, order.Run, durable.Within("emitting "+e.order.Topic, err)})
+	}
+}
+
+// waitsNoMore tells that a run does not wait for the event, or not any more.
+func waitsNoMore(err error) bool {
+	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.NotFound, agent.NotSuspended}, func(c agent.Code) bool { return errors.Is(err, c) })
+}

@@ -1,0 +1,129 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// atOnce is how many updates of ours are under way to one session: a server
+// bears ten by default, and then lets all of them time out.
+const atOnce = 8
+
+// gates hold a client to [atOnce]. Sessions share them by hash, so that there is
+// nothing to clean up after a session; two that share one may wait for each other.
+type gates struct {
+	seed maphash.Seed
+	gate [64]chan struct{}
+}
+
+func newGates() gates {
+	g := gates{seed: maphash.MakeSeed()}
+	for i := range g.gate {
+		g.gate[i] = make(chan struct{}, atOnce)
+	}
+	return g
+}
+
+// enter waits for the session's gate; whoever entered has to leave.
+func (g *gates) enter(ctx context.Context, session string) (leave func(), err error) {
+	gate := g.gate[maphash.String(g.seed, session)%uint64(len(g.gate))]
+	select {
+	case gate <- struct{}{}:
+		return func() { <-gate }, nil
+	case <-ctx.Done():
+		return nil, durable.ArriveRPC(ctx.Err())
+	}
+}
+
+// say says something by update. What a run would refuse whatever its state is
+// refused before anything is sent.
+func (c *Client) say(ctx context.Context, session string, command agent.Command) (agent.Ack, error) {
+	if session == "" {
+		return agent.Ack{}, agent.Errorf(agent.InvalidInput, "%s refused: session is missing", command.Verb()).At("session")
+	}
+	if err := checkCommand(command); err != nil {
+		return agent.Ack{}, err
+	}
+	leave, err := c.gates.enter(ctx, session)
+	if err != nil {
+		return agent.Ack{}, fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, err)
+	}
+	defer leave()
+	return signals.Say(ctx, c.temporal, session, command)
+}
+
+func checkCommand(command agent.Command) error {
+	raw, err := json.Marshal(command)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
+	}
+	if _, refusal := signals.Decode(command.Verb(), raw); refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// patience is how long a verb waits for a worker before it is left as a signal.
+const patience = 3 * time.Second
+
+// SayOrLeave says pause, interrupt, stop, cancel or send as they were written,
+// and where no worker answers within 3 s leaves them as a signal with the same
+// id, for the worker that comes: then later is true and there is no ack. What
+// has to be refused of a signal is shown in the run's status. Errors are those of
+// an update, and [agent.InvalidInput] for every other verb: an answer that is
+// left would tell nobody that it came too late.
+func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.Command) (ack *agent.Ack, later bool, err error) {
+	if command, err = named(command); err != nil {
+		return nil, false, err
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	said, err := c.say(soon, session, command)
+	switch {
+	case err == nil:
+		return &said, false, nil
+	case ctx.Err() == nil && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+		err = signals.SayLater(ctx, c.temporal, session, command)
+		return nil, err == nil, err
+	}
+	return nil, false, err
+}
+
+// named gives a verb that can be said twice an id, so that it has one effect.
+func named(command agent.Command) (agent.Command, error) {
+	switch o := command.(type) {
+	case agent.PauseOrder:
+		o.ID = idOr(o.ID)
+		return o, nil
+	case agent.InterruptOrder:
+		o.ID = idOr(o.ID)
+		return o, nil
+	case agent.StopOrder:
+		o.ID = idOr(o.ID)
+		return o, nil
+	case agent.CancelOrder:
+		o.ID = idOr(o.ID)
+		return o, nil
+	case agent.SendOrder:
+		o.ID = idOr(o.ID)
+		return o, nil
+	}
+	return nil, agent.Errorf(agent.InvalidInput, "%s can't be left as a signal: only pause, interrupt, stop, cancel and send can", command.Verb())
+}
+
+func idOr(id string) string {
+	if id == "" {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	return id
+}

@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Pause holds the run and all below it when the turn in progress has ended. Like
+// every verb of a run, it answers when the effect is decided ([Run.Wait] waits
+// for the rest), and is refused with [agent.Closed] or [agent.Stale] where this
+// run has ended, with [agent.NoWorker] or [agent.Timeout] where nobody answers.
+func (r *Run) Pause(ctx context.Context, reason string) (agent.Ack, error) {
+	return r.say(ctx, agent.PauseOrder{Order: r.order(), Reason: reason})
+}
+
+// Interrupt holds the run and all below it at once: model calls are given up,
+// tools have 5 s to give a partial result. Errors are those of [Run.Pause].
+func (r *Run) Interrupt(ctx context.Context, reason string) (agent.Ack, error) {
+	return r.say(ctx, agent.InterruptOrder{Order: r.order(), Reason: reason})
+}
+
+// ResumeOptions says more of a resume; nil means every default.
+type ResumeOptions struct {
+	// Suspension refuses the resume as [agent.Stale] where another one is open;
+	// empty means whichever is.
+	Suspension string
+	// Message is said to the model first; empty means nothing.
+	Message string
+	// Fresh goes on from a summary of what was said, and not from all of it.
+	Fresh bool
+	// By is who says so: a claim, recorded as one.
+	By string
+}
+
+// Resume lifts the run's own hold, with all below it, and wakes a run that waits
+// for nothing that somebody has to say. Errors are those of [Run.Pause], and
+// [agent.NotSuspended], [agent.NeedsAnswer] and [agent.HeldByParent].
+func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
+	if o == nil {
+		o = &ResumeOptions{}
+	}
+	order := r.order()
+	order.By = o.By
+	return r.say(ctx, agent.ResumeOrder{Order: order, Suspension: o.Suspension, Message: o.Message, Fresh: o.Fresh})
+}
+
+// Stop ends the run and all below it with a handoff: what they are at is drained
+// until the deadline, from 2 s to 1 h; zero means 30 s. Errors are those of
+// [Run.Pause], and [agent.InvalidInput] for another deadline.
+func (r *Run) Stop(ctx context.Context, reason string, deadline time.Duration) (agent.Ack, error) {
+	return r.say(ctx, agent.StopOrder{Order: r.order(), Reason: reason, Deadline: agent.Duration(deadline)})
+}
+
+// Cancel ends the run and all below it at once. A run that has ended already
+// stays as it is: the effect is [agent.Already] and the status its own.
+func (r *Run) Cancel(ctx context.Context, reason string) (agent.Ack, error) {
+	ack, err := r.say(ctx, agent.CancelOrder{Order: r.order(), Reason: reason})
+	if !errors.Is(err, agent.Closed) && !errors.Is(err, agent.Stale) {
+		return ack, err
+	}
+	info, lost := r.execution(ctx)
+	if lost != nil || open(info) {
+		return ack, err
+	}
+	out, lost := r.Result(ctx)
+	if lost != nil {
+		return ack, fmt.Errorf("cancelling a run that has ended: %w", lost)
+	}
+	return agent.Ack{V: agent.Version, Session: r.Session, Run: r.ID, Status: out.Status, Seq: out.Seq, Effect: agent.Already}, nil
+}
+
+// CanResume tells whether a resume that says nothing would be taken: the run is
+// suspended, and it is held itself or neither an ancestor holds it nor a request
+// of it is open. The answer may be old when it arrives: [Run.Resume] alone
+// decides. Errors are those of [Run.Status].
+func (r *Run) CanResume(ctx context.Context) (bool, error) {
+	s, err := r.Status(ctx)
+	if err != nil || s.Status != agent.Suspended || s.Suspension == nil {
+		return false, err
+	}
+	own := slices.ContainsFunc(s.Suspension.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
+	return own || len(s.Suspension.Held) == 0 && len(s.Suspension.Requests) == 0, nil
+}
+
+// Suspension is why the run waits and on what, nil where it does not. Errors are
+// those of [Run.Status].
+func (r *Run) Suspension(ctx context.Context) (*agent.Suspension, error) {
+	s, err := r.Status(ctx)
+	return s.Suspension, err
+}
+
+// order makes a verb one for this run alone.
+func (r *Run) order() agent.Order { return agent.Order{Run: r.ID} }
+
+func (r *Run) say(ctx context.Context, command agent.Command) (agent.Ack, error) {
+	ack, err := r.client.say(ctx, r.Session, command)
+	if err == nil {
+		r.acted(ack.Seq)
+	}
+	if err == nil && command.Verb().Strength() >= agent.Stop.Strength() {
+		r.ending.Store(true)
+	}
+	return ack, err
+}
+
+// acted remembers how far the run's log was when something was said: what was
+// before is no rest after it.
+func (r *Run) acted(seq int64) {
+	for old := r.seq.Load(); seq > old && !r.seq.CompareAndSwap(old, seq); old = r.seq.Load() {
+	}
+}

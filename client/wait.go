@@ -1,0 +1,165 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// Wait waits until the run rests or ends, after whatever was said through this
+// handle: where it rests the Outcome's Status is [agent.Suspended], Suspension
+// tells why, and Ended is zero; of a rest that no worker tells, only what a
+// listing knows is there. The run does not depend on anybody who waits, and its
+// history does not grow by it. The error tells only that nothing can be known:
+// how a run failed is in the Outcome, see [agent.Outcome.Err].
+func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
+	for {
+		info, err := r.execution(ctx)
+		switch {
+		case err == nil && (!open(info) || r.ending.Load()):
+			return r.Result(ctx)
+		case err == nil:
+			var out *agent.Outcome
+			if out, err = r.rest(ctx, info); out != nil {
+				return out, nil
+			}
+		}
+		if ctx.Err() != nil {
+			err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
+		}
+		if err != nil {
+			return nil, fmt.Errorf("waiting for session %s: %w", r.Session, err)
+		}
+	}
+}
+
+// rest waits until an execution rests; nil where it is closed. The history wakes
+// it, and since a notice may be lost in the server, a look every [pollFor].
+func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := r.changes(watch, info)
+	look := time.NewTicker(pollFor)
+	defer look.Stop()
+	for known, ask := info.GetHistoryLength(), true; ; {
+		if ask {
+			out, answered := r.resting(ctx, info)
+			if out != nil {
+				return out, nil
+			}
+			ask = !answered
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case _, more := <-changed:
+			if ask = true; more {
+				continue
+			}
+			changed = nil // closed, or the server said no more: look
+		case <-look.C:
+		}
+		var err error
+		if info, err = r.describe(ctx, info.GetExecution().GetRunId()); err != nil || !open(info) {
+			return nil, err
+		}
+		ask = ask || info.GetHistoryLength() != known
+		known = info.GetHistoryLength()
+	}
+}
+
+// changes tells of workflow tasks that an execution completes from now on, many
+// at once where nobody listens. It is closed when the execution is, or the
+// history can't be read.
+func (r *Run) changes(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) <-chan struct{} {
+	changed := make(chan struct{}, 1)
+	go func() {
+		defer close(changed)
+		events := r.client.temporal.GetWorkflowHistory(ctx, r.Session, info.GetExecution().GetRunId(), true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			e, err := events.Next()
+			if err != nil {
+				return
+			}
+			if e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED || e.GetEventId() <= info.GetHistoryLength() {
+				continue
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return changed
+}
+
+// resting is the Outcome of a run that rests, nil where it does not. The run
+// knows best; where it does not answer in time, its memo tells.
+func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
+	soon, cancel := context.WithTimeout(ctx, pollFor)
+	defer cancel()
+	execution := info.GetExecution().GetRunId()
+	s, err := signals.Status.Ask(soon, r.client.temporal, r.Session, execution, signals.None{})
+	if err == nil {
+		if s.Status != agent.Suspended || s.Seq < r.seq.Load() {
+			return nil, true
+		}
+		return &agent.Outcome{
+			V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
+			Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Started: r.started(ctx, info), Seq: s.Seq,
+		}, true
+	}
+	if info, err = r.describe(ctx, execution); err != nil || !open(info) {
+		return nil, false
+	}
+	memo := MemoOf(info)
+	if memo.Status != agent.Suspended {
+		return nil, false
+	}
+	return &agent.Outcome{
+		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status, Reason: memo.Reason,
+		Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
+	}, false
+}
+
+// started is when the run began; of one whose first execution is gone, when its
+// present one did.
+func (r *Run) started(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) time.Time {
+	if info.GetExecution().GetRunId() != r.ID {
+		if first, err := r.describe(ctx, r.ID); err == nil {
+			info = first
+		}
+	}
+	return info.GetStartTime().AsTime()
+}
+
+// suspensionOf is what a listing knows of a suspension.
+func suspensionOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) *agent.Suspension {
+	s := &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since}
+	if what := waitsFor(info); len(what) > 0 {
+		s.Kind = agent.SuspensionKind(what[0])
+	}
+	for _, q := range memo.Requests {
+		s.Requests = append(s.Requests, requestOf(info, memo, q))
+	}
+	return s
+}
+
+// requestOf is what a listing knows of an open request: not the call's arguments.
+func requestOf(info *workflowpb.WorkflowExecutionInfo, memo agent.Memo, q agent.MemoRequest) agent.Request {
+	r := agent.Request{
+		ID: q.ID, Type: q.Type, Session: info.GetExecution().GetWorkflowId(), Run: runOf(info), Suspension: memo.Suspension, Agent: agentOf(info),
+		Text: q.Text, Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline,
+	}
+	if q.Tool != "" {
+		r.Call = &agent.RequestCall{Tool: q.Tool}
+	}
+	return r
+}

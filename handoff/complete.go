@@ -1,0 +1,166 @@
+package handoff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// How long what one agent says of itself may be. What is cut says so.
+const (
+	maxSummary = 16 << 10 // bytes
+	maxText    = 2 << 10  // bytes of anything else
+	maxEntries = 100      // of one list
+	markRoom   = 128      // more than the mark of agent.Cut takes, in bytes
+)
+
+// How sure a summary is to be right that no model gave a number for (catalogue
+// HL-59): of an agent that had done or said something, and of one that had not.
+const (
+	spoke  = 0.78
+	silent = 0.45
+)
+
+// What stands where nothing is known: the wire has no blank texts.
+const (
+	noTask   = "[its task is not known here]"
+	noReason = "stopped"
+	noWords  = "The agent was stopped before it had said anything."
+)
+
+// Complete makes the handoff of a run that was stopped. h is what the runtime
+// knows for sure: nothing of it is changed by what the model said, and its items
+// stay and come first. Its Summary is the last text of the model, empty where
+// there is none; its children are folded in already. said is what the model
+// answered to [Prompt], in whatever state; empty where it was not asked or did
+// not answer. Where said is of no use, the summary is made by rule.
+func Complete(h agent.Handoff, said string) agent.Handoff {
+	h.V = agent.Version
+	h.Task, h.Reason = cut(or(h.Task, noTask), maxText), cut(or(h.Reason, noReason), maxText)
+	if a, ok := read(said); ok {
+		h = tell(h, a)
+	} else {
+		h.Summary, h.Confidence = rule(h)
+		h.SummarisedBy = agent.ByRule
+	}
+	h.Summary = cut(h.Summary, maxSummary)
+	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
+	h.NotBegun, h.Failed = itemsOf(h.Session, h.NotBegun), itemsOf(h.Session, h.Failed)
+	h.OpenQuestions, h.Decisions = textsOf(h.OpenQuestions), textsOf(h.Decisions)
+	h.Evidence = evidenceOf(h.Session, h.Evidence)
+	return h
+}
+
+// tell adds what the model said to what the runtime knows.
+func tell(h agent.Handoff, a account) agent.Handoff {
+	known := slices.Concat(h.Done, h.InFlight, h.NotBegun, h.Failed)
+	h.Done, h.InFlight = join(h.Done, a.done, known), join(h.InFlight, a.inFlight, known)
+	h.NotBegun, h.Failed = join(h.NotBegun, a.notBegun, known), join(h.Failed, a.failed, known)
+	h.OpenQuestions = unite(h.OpenQuestions, a.questions, same)
+	h.Decisions = unite(h.Decisions, a.decisions, same)
+	h.Evidence = unite(h.Evidence, a.evidence, func(a, b agent.Evidence) bool { return a.Kind == b.Kind && same(a.Ref, b.Ref) })
+	h.Summary, h.Confidence, h.SummarisedBy = a.summary, a.confidence, agent.ByModel
+	return h
+}
+
+// rule sums up without a model.
+func rule(h agent.Handoff) (summary string, confidence float64) {
+	switch n := len(h.Done); {
+	case !blank(h.Summary):
+		return h.Summary, spoke
+	case n > 0:
+		return "The agent was stopped and did not sum up. The last thing that it did: " + h.Done[n-1].What, spoke
+	}
+	return noWords, silent
+}
+
+// join adds the model's items of a list, but for those that the runtime knows:
+// they stay where the runtime put them, whatever list that is.
+func join(own, more, known []agent.Item) []agent.Item {
+	alike := func(a, b agent.Item) bool {
+		return same(a.What, b.What) && (same(a.Ref, b.Ref) || a.Ref == "" || b.Ref == "")
+	}
+	fresh := slices.DeleteFunc(slices.Clone(more), func(i agent.Item) bool {
+		return slices.ContainsFunc(known, func(k agent.Item) bool { return alike(i, k) })
+	})
+	return unite(own, fresh, alike)
+}
+
+// unite adds to own what is not in it yet.
+func unite[T any](own, more []T, alike func(a, b T) bool) []T {
+	all := slices.Clip(own)
+	for _, one := range more {
+		if !slices.ContainsFunc(all, func(known T) bool { return alike(known, one) }) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// same tells whether two texts say the same, whatever their white space.
+func same(a, b string) bool {
+	return slices.Equal(strings.Fields(a), strings.Fields(b))
+}
+
+func itemsOf(session string, items []agent.Item) []agent.Item {
+	var out []agent.Item
+	for _, i := range items {
+		if !blank(i.What) {
+			out = append(out, agent.Item{What: cut(i.What, maxText), Ref: cut(strings.TrimSpace(i.Ref), maxText), By: session})
+		}
+	}
+	return few(out, func(left int) agent.Item {
+		return agent.Item{What: more(left), Ref: refTo(session), By: session}
+	})
+}
+
+func textsOf(texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		if !blank(text) {
+			out = append(out, cut(strings.TrimSpace(text), maxText))
+		}
+	}
+	return few(out, more)
+}
+
+func evidenceOf(session string, evidence []agent.Evidence) []agent.Evidence {
+	var out []agent.Evidence
+	for _, e := range evidence {
+		out = append(out, agent.Evidence{Kind: e.Kind, Ref: cut(e.Ref, maxText), Note: cut(strings.TrimSpace(e.Note), maxText)})
+	}
+	return few(out, func(left int) agent.Evidence {
+		return agent.Evidence{Kind: "call", Ref: refTo(session), Note: more(left)}
+	})
+}
+
+// few keeps the beginning of a list that is too long, and its mark as the last entry.
+func few[T any](list []T, mark func(left int) T) []T {
+	if len(list) <= maxEntries {
+		return list
+	}
+	kept := maxEntries - 1
+	return append(list[:kept:kept], mark(len(list)-kept))
+}
+
+func more(left int) string { return fmt.Sprintf("[cut here: %d more are not shown]", left) }
+
+// cut keeps a text to most bytes, the mark included that says so.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return agent.Cut(text, most-markRoom, len(text))
+}
+
+// refTo is where to look for the whole of what was cut: a session's transcript.
+func refTo(session string) string { return "session:" + session }
+
+func or(text, fallback string) string {
+	if blank(text) {
+		return fallback
+	}
+	return text
+}

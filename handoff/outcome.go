@@ -1,0 +1,99 @@
+package handoff
+
+import (
+	"fmt"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// OfOutcome folds a child in that ended by itself. One that was stopped has its
+// own handoff; of the others this is what they left behind, partial as it may be
+// (catalogue HX-80). An outcome does not tell its task, nor what it had left:
+// whoever folds it in sets them.
+func OfOutcome(o agent.Outcome) agent.Handoff {
+	if o.Status == agent.Stopped && o.Handoff != nil {
+		h := *o.Handoff
+		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
+		h.Usage, h.Cost = o.Usage, o.Cost
+		return h
+	}
+	h := agent.Handoff{
+		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status,
+		Task: noTask, Reason: cut(or(o.Reason, string(o.Status)), maxText),
+		Usage: o.Usage, Cost: o.Cost, Confidence: silent, SummarisedBy: agent.ByRule,
+	}
+	text := or(o.Text, string(o.Output))
+	if !blank(text) {
+		h.Confidence = spoke
+	}
+	switch o.Status {
+	case agent.Completed:
+		h.Summary = or(text, "It completed its task and said nothing.")
+		h.Done = itemOf(h.Session, h.Summary)
+	case agent.Failed:
+		why := "it failed: " + failure(o)
+		h.Summary = withWords(why, text)
+		h.Failed = itemOf(h.Session, why)
+	default:
+		fold(&h, o, text)
+	}
+	h.Summary = cut(h.Summary, maxSummary)
+	return h
+}
+
+// fold folds in what is neither an answer nor a failure.
+func fold(h *agent.Handoff, o agent.Outcome, text string) {
+	why := "it ended before it was finished: " + ending(o.Status, h.Reason)
+	if !o.Status.Ended() {
+		why = "it has not ended: " + ending(o.Status, h.Reason)
+	}
+	h.Summary = withWords(why, text)
+	if o.Turns == 0 && blank(text) {
+		h.NotBegun = itemOf(h.Session, why)
+		return
+	}
+	h.InFlight = itemOf(h.Session, why)
+}
+
+// ending is how a run stands, and why, where that says more: "cancelled (requested)".
+func ending(status agent.Status, reason string) string {
+	if blank(reason) || reason == string(status) {
+		return string(status)
+	}
+	return fmt.Sprintf("%s (%s)", status, reason)
+}
+
+// Unheard stands for a child that did not report within the deadline. Its status
+// is cancelled, since children do not outlive their parent; what it did and spent
+// until then is not known, and its summary says so.
+func Unheard(session, run, agentName, task string) agent.Handoff {
+	const why = "it did not report before the deadline: how far it got, and what it spent, is not known here"
+	return agent.Handoff{
+		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.Cancelled,
+		Task: cut(or(task, noTask), maxText), Reason: "not heard of before the deadline", Summary: sentence(why),
+		InFlight: itemOf(session, why), Confidence: silent, SummarisedBy: agent.ByRule,
+	}
+}
+
+// withWords is a note of the runtime and, where there are any, the agent's last words.
+func withWords(note, text string) string {
+	if blank(text) {
+		return sentence(note) + " It had said nothing."
+	}
+	return sentence(note) + " The last thing that it said:\n\n" + text
+}
+
+// sentence makes a note, which begins with "it", a sentence.
+func sentence(note string) string { return "I" + note[1:] + "." }
+
+func failure(o agent.Outcome) string {
+	if o.Error != nil {
+		return or(o.Error.Message, string(o.Error.Code))
+	}
+	return or(o.Reason, "nobody knows why")
+}
+
+// itemOf is a list of one item, with the whole of it in the transcript.
+func itemOf(session, what string) []agent.Item {
+	return []agent.Item{{What: cut(what, maxText), Ref: refTo(session), By: session}}
+}

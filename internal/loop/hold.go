@@ -1,0 +1,152 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Giving is what is in flight being given up, by an interrupt or a stop.
+type Giving struct {
+	// Until is when what has not come back counts as lost.
+	Until time.Time `json:"until"`
+	// Why is told to the model of calls that were not begun.
+	Why string `json:"why"`
+}
+
+// defaultGrace is how long tools may take to give a partial result.
+const defaultGrace = agent.Duration(5 * time.Second)
+
+func (s *step) held() bool { return len(s.Holds) > 0 }
+
+// ownHold is the hold that was said to this session.
+func (s *step) ownHold() *agent.Hold { return s.hold(agent.HoldOwn) }
+
+func (s *step) hold(from agent.HoldFrom) *agent.Hold {
+	for i := range s.Holds {
+		if s.Holds[i].From == from {
+			return &s.Holds[i]
+		}
+	}
+	return nil
+}
+
+// holdOwn is pause or interrupt, said to this session.
+func (s *step) holdOwn(verb agent.Verb, o agent.Order, reason string, grace agent.Duration) error {
+	if s.Stopping != nil {
+		return s.already()
+	}
+	if h := s.ownHold(); h != nil && h.Verb.Strength() >= verb.Strength() {
+		return s.already()
+	}
+	s.Numbers.Hold++
+	n := s.Numbers.Hold
+	s.lay(agent.Hold{
+		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
+	}, n, agent.ByOperator)
+	if verb == agent.Interrupt {
+		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
+		s.giveUp(grace, "the run was interrupted")
+	}
+	return nil
+}
+
+// lay puts a hold on the run, in the place of a weaker one from the same side.
+func (s *step) lay(h agent.Hold, n int, by agent.Initiator) {
+	s.Holds = slices.DeleteFunc(s.Holds, func(old agent.Hold) bool { return old.From == h.From })
+	s.Holds = append(s.Holds, h)
+	s.hear(agent.Heard{Session: h.Session, N: n})
+	s.wait(by, string(h.Verb), h.Reason)
+	s.changed = true
+	s.tell(agent.Event{Type: agent.HoldLaid, Hold: &h})
+}
+
+// lift takes the hold from one side.
+func (s *step) lift(from agent.HoldFrom) {
+	i := slices.IndexFunc(s.Holds, func(h agent.Hold) bool { return h.From == from })
+	if i < 0 {
+		return
+	}
+	h := s.Holds[i]
+	s.Holds = slices.Delete(s.Holds, i, i+1)
+	s.changed = true
+	s.tell(agent.Event{Type: agent.HoldLifted, Hold: &h})
+}
+
+// hear remembers the newest hold of a session.
+func (s *step) hear(h agent.Heard) {
+	h.Verb = ""
+	i := slices.IndexFunc(s.Heard, func(old agent.Heard) bool { return old.Session == h.Session })
+	if i < 0 {
+		s.Heard = append(s.Heard, h)
+		return
+	}
+	s.Heard[i].N = max(s.Heard[i].N, h.N)
+}
+
+func (s *step) hasHeard(h agent.Heard) bool {
+	return slices.ContainsFunc(s.Heard, func(old agent.Heard) bool { return old.Session == h.Session && old.N >= h.N })
+}
+
+// above tells whether a session is this run's or one that it was born under.
+func (s *step) above(session string) bool {
+	return strings.HasPrefix(s.Session+"/", session+"/")
+}
+
+// heardBySteps takes a hold that a step met before the run heard of it. It
+// returns whether the step was right to stop.
+func (s *step) heardBySteps(h agent.Heard) bool {
+	if s.hasHeard(h) || h.Session == s.Session || !s.above(h.Session) {
+		return s.held() || s.Stopping != nil || s.Giving != nil
+	}
+	s.lay(agent.Hold{
+		ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
+	}, h.N, agent.ByParent)
+	s.giveUp(0, "the run was interrupted")
+	return true
+}
+
+// giveUp gives up what is in flight and what was not begun; what comes back
+// within the grace is kept.
+func (s *step) giveUp(grace agent.Duration, why string) {
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	flying := s.Phase == Asking || s.Phase == Summing || s.active() > 0
+	s.skipWaiting(why + " before the call was begun")
+	if !flying {
+		return
+	}
+	s.Giving = &Giving{Until: s.At.Add(time.Duration(grace)), Why: why}
+	s.do(Abandon{Grace: grace})
+}
+
+// givenUp ends the wait for what was in flight: a model call is dropped, a tool's
+// outcome is unknown.
+func (s *step) givenUp() {
+	why := s.Giving.Why
+	s.Giving = nil
+	switch s.Phase {
+	case Asking:
+		s.endTurn()
+		s.Phase = Resting
+	case Summing:
+		s.summed("")
+	case Working:
+		for i := range s.Calls {
+			if c := s.Calls[i]; c.State == Active {
+				s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallUnknown, Text: fmt.Sprintf(
+					"Unknown outcome: %s while the call was in progress, and it did not come back in time. It may or may not have had its effect; look before you make it again.", why)})
+			}
+		}
+	}
+}
+
+// skip answers a call that is not begun any more.
+func (s *step) skip(i int, why string) {
+	c := s.Calls[i]
+	s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallSkipped, Text: "Not executed: " + why + "."})
+}

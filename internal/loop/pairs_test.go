@@ -1,0 +1,209 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// world does what a machine asks for, one thing after the other, and says two
+// verbs on the way.
+type world struct {
+	t       *testing.T
+	state   State
+	now     time.Time
+	todo    []Input
+	turn    int
+	prompt  bool // what is given up comes back as held at once; else it is too late for that
+	history []string
+}
+
+// A run with a tool, an approval beside another tool, a question, a park and an
+// answer: everything that a run can be at.
+var pairsScript = []string{
+	`[{"tool":"add","arguments":{"a":1}}]`,
+	`[{"tool":"pay","arguments":{"eur":1}},{"tool":"add","arguments":{"a":2}}]`,
+	`[{"tool":"ask_user","arguments":{"question":"Where to?"}},{"tool":"add","arguments":{"a":3}}]`,
+	`[{"tool":"await_resumption","arguments":{"reason":"wait"}}]`,
+}
+
+func newWorld(t *testing.T, prompt bool) *world {
+	w := &world{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), prompt: prompt}
+	w.step(Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}})
+	return w
+}
+
+// step gives the machine an input, and notes what it asks for.
+func (w *world) step(in Input) error {
+	before := w.state
+	next, effects, err := Step(w.state, Moment{At: w.now}, in)
+	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.Phase, next.Status(), err))
+	if err != nil {
+		require.Equal(w.t, before, next, "a refusal changes nothing")
+		return err
+	}
+	w.state = next
+	checkInvariants(w.t, before, next, effects)
+	for _, e := range effects {
+		w.note(e)
+	}
+	return nil
+}
+
+func (w *world) note(e Effect) {
+	switch e := e.(type) {
+	case Open:
+		spec := agent.Spec{V: 1, Definition: agent.Definition{
+			Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}},
+		}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add"}, {Name: "pay"}}}
+		w.todo = append(w.todo, Opened{Spec: &spec})
+	case CallModel:
+		w.todo = append(w.todo, w.reply(e))
+	case CallTool:
+		w.todo = append(w.todo, Returned{Result: agent.ToolResult{Call: e.Call.ID, Tool: e.Call.Tool, Status: agent.CallOK, Text: "1"}})
+	case Seal:
+		w.todo = append(w.todo, Sealed{Head: "h", Seq: e.To})
+	case Fold:
+		w.todo = append(w.todo, Folded{Handoff: e.Known})
+	case Abandon:
+		w.abandon()
+	}
+}
+
+func (w *world) reply(e CallModel) Input {
+	in := Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	if e.Summary != "" || w.turn >= len(pairsScript) {
+		return in
+	}
+	var calls []agent.ToolCall
+	require.NoError(w.t, json.Unmarshal([]byte(pairsScript[w.turn]), &calls))
+	w.turn++
+	in.Reply = agent.Reply{Finish: agent.FinishCalls}
+	for i, c := range calls {
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &calls[i]})
+		rules := []int{}
+		if c.Tool == "pay" {
+			rules = []int{0}
+		}
+		in.Reply.Rules = append(in.Reply.Rules, rules)
+		if c.Tool == agent.ParkTool {
+			in.Parkings = append(in.Parkings, Parking{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "go"}})
+		}
+	}
+	return in
+}
+
+func (w *world) abandon() {
+	if !w.prompt {
+		return
+	}
+	for i, in := range w.todo {
+		switch in := in.(type) {
+		case Replied:
+			w.todo[i] = Replied{Ask: in.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
+		case Returned:
+			in.Result.Partial = true
+			w.todo[i] = in
+		}
+	}
+}
+
+// next does the next thing: what is in flight, or what somebody would do to a run
+// that rests.
+func (w *world) next() {
+	if len(w.todo) > 0 {
+		in := w.todo[0]
+		w.todo = w.todo[1:]
+		if err := w.step(in); err != nil {
+			require.ErrorIs(w.t, err, agent.Stale, "%+v", in)
+		}
+		return
+	}
+	switch {
+	case len(w.state.Holds) > 0:
+		require.NoError(w.t, w.step(Said{Command: agent.ResumeOrder{}}))
+	case len(w.state.Requests) > 0 && w.state.Requests[0].Type == agent.Approval:
+		require.NoError(w.t, w.step(Said{Command: agent.ApproveOrder{Request: w.state.Requests[0].ID}}))
+	case len(w.state.Requests) > 0:
+		require.NoError(w.t, w.step(Said{Command: agent.AnswerOrder{Request: w.state.Requests[0].ID, Text: "Rome"}}))
+	case !w.state.Wake.IsZero():
+		w.now = w.state.Wake
+		require.NoError(w.t, w.step(Tick{}))
+	default:
+		require.Fail(w.t, "the run is stuck", "%+v", w.state)
+	}
+}
+
+var pairsVerbs = []agent.Command{
+	agent.PauseOrder{}, agent.InterruptOrder{}, agent.ResumeOrder{}, agent.ResumeOrder{Message: "hello", Fresh: true}, agent.StopOrder{}, agent.CancelOrder{},
+	agent.SendOrder{Text: "hi"}, agent.SendOrder{Text: "hi", Mode: agent.SendQueue}, agent.SendOrder{Text: "hi", Mode: agent.SendInterrupt},
+	agent.AnswerOrder{Request: "q-2", Text: "Oslo"}, agent.ApproveOrder{Request: "q-1"}, agent.RejectOrder{Request: "q-1", Reason: "no"}, agent.EmitOrder{Topic: "t"},
+}
+
+// Every verb and every pair of two verbs, at every step of a run: whatever is
+// said, and when, the invariants hold and the run comes to an end.
+func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
+	const most = 200
+	length := 0
+	for w := newWorld(t, true); w.state.Phase != Ended; length++ {
+		w.next()
+	}
+	require.Greater(t, length, 15)
+	for _, prompt := range []bool{true, false} {
+		for _, first := range pairsVerbs {
+			for _, second := range pairsVerbs {
+				for i := range length {
+					for j := i; j < length; j += 1 + (j-i)*2 { // near to each other, and further apart
+						play2(t, prompt, i, j, first, second, most)
+					}
+				}
+			}
+		}
+	}
+}
+
+func play2(t *testing.T, prompt bool, i, j int, first, second agent.Command, most int) {
+	w := newWorld(t, prompt)
+	defer func() {
+		if t.Failed() {
+			t.Logf("prompt %t: %T at %d, %T at %d\n%s", prompt, first, i, second, j, join(w.history))
+			t.FailNow()
+		}
+	}()
+	for n := 0; w.state.Phase != Ended; n++ {
+		require.Less(t, n, most, "the run does not end")
+		for _, say := range []struct {
+			at      int
+			command agent.Command
+		}{{i, first}, {j, second}} {
+			if n == say.at && w.state.Phase != Ended && w.state.Phase != Opening {
+				w.say(say.command)
+			}
+		}
+		if w.state.Phase != Ended {
+			w.next()
+		}
+	}
+}
+
+func (w *world) say(c agent.Command) {
+	err := w.step(Said{Command: c, Matches: true})
+	if err == nil {
+		return
+	}
+	codes := []agent.Code{agent.NotSuspended, agent.NeedsAnswer, agent.Stale, agent.Closed, agent.NotFound, agent.InvalidInput}
+	require.True(w.t, slices.Contains(codes, agent.CodeOf(err)), "%v", err)
+}
+
+func join(lines []string) (text string) {
+	for _, l := range lines {
+		text += l + "\n"
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// takeAside takes what stops a turn before its calls are made: questions first,
+// a park else. All other calls of the reply are not made (catalogue X-10).
+func (s *step) takeAside(in Replied) bool {
+	if s.takeQuestions() {
+		s.skipWaiting("the run waits for the user's answer; ask for it again after that")
+		return true
+	}
+	if s.takePark(in.Parkings) {
+		s.skipWaiting("the run was parked; ask for it again after that")
+		return true
+	}
+	return false
+}
+
+func (s *step) takeQuestions() (asked bool) {
+	for i := range s.Calls {
+		c := &s.Calls[i]
+		if c.State != Waiting || c.Tool != agent.AskUserTool {
+			continue
+		}
+		q, wrong := readQuestion(c.Arguments)
+		if wrong != "" {
+			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: wrong})
+			continue
+		}
+		asked = true
+		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Question, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
+	}
+	return asked
+}
+
+// openCall makes a call wait for the answer to a request.
+func (s *step) openCall(i int, r agent.Request, p agent.Patience, by agent.Initiator, cause string) {
+	s.ask(r, s.Calls[i].ID, p, by, cause)
+	s.Calls[i].State, s.Calls[i].Request = Awaiting, s.Requests[len(s.Requests)-1].ID
+}
+
+// takePark takes the first call of await_resumption that can be meant; faults are
+// told to the model, which goes on (catalogue HL-22).
+func (s *step) takePark(parkings []Parking) (parked bool) {
+	n := 0
+	for i := range s.Calls {
+		c := s.Calls[i]
+		if c.Tool != agent.ParkTool || c.State != Waiting || n >= len(parkings) {
+			continue
+		}
+		p := parkings[n]
+		n++
+		switch {
+		case parked:
+		case p.Err != nil:
+			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: p.Err.Message})
+		default:
+			parked = true
+			s.park(p.Conditions, agent.BySelf, p.Reason)
+			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "You were suspended, and go on now."})
+		}
+	}
+	return parked
+}
+
+// rule applies the Spec's rules to the calls that are left: deny over ask over
+// allow (catalogue HA-112). A call that the client carries out is asked for.
+func (s *step) rule(r agent.Reply) {
+	made := map[string]int{}
+	for _, t := range s.Tools {
+		made[t.Tool] = t.Calls
+	}
+	for i := range s.Calls {
+		c := s.Calls[i]
+		if c.State != Waiting {
+			continue
+		}
+		var matches []int
+		if i < len(r.Rules) {
+			matches = r.Rules[i]
+		}
+		rule, n := s.ruling(matches, made[c.Tool])
+		made[c.Tool]++
+		tool, _ := s.Spec.Tool(c.Tool)
+		switch {
+		case rule.Do == agent.Deny:
+			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: denied(rule, n)})
+		case tool.By == agent.ByClient:
+			s.openCall(i, request(agent.ClientTool, c, agent.Rule{}), s.Spec.Asking, agent.ByPolicy, string(agent.ClientTool))
+		case rule.Do == agent.Ask && !slices.Contains(s.Always, c.Tool):
+			s.openCall(i, request(agent.Approval, c, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
+		}
+	}
+}
+
+func denied(rule agent.Rule, n int) string {
+	text := fmt.Sprintf("Permission denied by rule %d.", n)
+	if rule.Reason != "" {
+		text += " " + rule.Reason
+	}
+	return text
+}
+
+// ruling is the strictest of the rules that match; the zero rule where none does.
+func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
+	weight := map[agent.Ruling]int{agent.Allow: 1, agent.Ask: 2, agent.Deny: 3}
+	for _, m := range matches {
+		if m < 0 || m >= len(s.Spec.Rules) {
+			continue
+		}
+		rule := s.Spec.Rules[m]
+		if made < rule.Over {
+			continue
+		}
+		if weight[rule.Do] > weight[strictest.Do] {
+			strictest, n = rule, m
+		}
+	}
+	return strictest, n
+}
+
+// request is what a person is shown of a call.
+func request(t agent.RequestType, c Call, rule agent.Rule) agent.Request {
+	text := fmt.Sprintf("Run %s?", c.Tool)
+	if t == agent.ClientTool {
+		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
+	}
+	if rule.Reason != "" {
+		text += " " + rule.Reason
+	}
+	return agent.Request{
+		Type: t, Text: text, Digest: Digest(c.Arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
+		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: c.Arguments},
+	}
+}

@@ -1,0 +1,173 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Stopping is a stop in progress.
+type Stopping struct {
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Drain is until when tools that run may go on; zero once that is over.
+	Drain time.Time `json:"drain,omitzero"`
+	// Until is when the run ends, whatever is missing.
+	Until time.Time `json:"until"`
+	// Summed tells that the model had its chance to sum up; Said is what it said.
+	Summed bool   `json:"summed,omitempty"`
+	Said   string `json:"said,omitempty"`
+	// Requests were open when the stop came.
+	Requests []agent.Request `json:"requests,omitempty"`
+}
+
+// defaultDeadline is how long a stop may take.
+const defaultDeadline = agent.Duration(30 * time.Second)
+
+const whyStopped = "the run was stopped"
+
+func (p *Stopping) next() time.Time { return earlier(p.Drain, p.Until) }
+
+// stop begins to end the run with a handoff: nothing new is begun, tools that run
+// have half of the time, then the model sums up.
+func (s *step) stop(o agent.StopOrder) error {
+	if s.Stopping != nil {
+		return s.already()
+	}
+	if o.Deadline == 0 {
+		o.Deadline = defaultDeadline
+	}
+	d := time.Duration(o.Deadline)
+	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+	s.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: s.At.Add(d / 2), Until: s.At.Add(d)}
+	s.lift(agent.HoldOwn)
+	s.lift(agent.HoldInherited)
+	s.Park, s.Fresh, s.Note = nil, false, ""
+	s.dropRequests()
+	s.skipWaiting(whyStopped + " before the call was begun")
+	switch {
+	case s.Phase == Asking || s.Phase == Summing:
+		s.giveUp(min(defaultGrace, o.Deadline/4), whyStopped)
+	case s.active() == 0:
+		s.Stopping.Drain = time.Time{}
+	}
+	return nil
+}
+
+// dropRequests closes what was asked: it goes into the handoff.
+func (s *step) dropRequests() {
+	for _, r := range s.Requests {
+		s.Stopping.Requests = append(s.Stopping.Requests, r.Request)
+		if i := s.callIndex(r.CallID); i >= 0 {
+			s.Calls[i].Request = ""
+			s.skip(i, whyStopped+" before this was answered")
+		}
+		s.decided(r.ID, "closed by the run's stop")
+	}
+	s.Requests = nil
+}
+
+func (s *step) tickStopping(due func(time.Time) bool) {
+	if due(s.Stopping.Drain) {
+		s.Stopping.Drain = time.Time{}
+		if s.Giving == nil && s.active() > 0 {
+			s.giveUp(min(defaultGrace, agent.Duration(s.Stopping.Until.Sub(s.At)/2)), whyStopped)
+		}
+	}
+	if !due(s.Stopping.Until) {
+		return
+	}
+	if s.Giving == nil && s.Phase == Summing {
+		s.do(Abandon{})
+		s.summed("")
+	}
+	if s.Giving != nil {
+		s.givenUp()
+	}
+}
+
+// sumUp gives the model its one chance to sum up, and folds when that is over.
+func (s *step) sumUp() {
+	p := s.Stopping
+	switch {
+	case p.Summed || s.Turn == 0 || !s.At.Before(p.Until):
+		s.fold()
+	default:
+		s.summarise(SumHandoff)
+	}
+}
+
+// summarise asks the model for a summary, without tools; it is not a turn.
+func (s *step) summarise(kind Summary) {
+	s.Phase, s.Asked, s.Ask = Summing, s.At, s.Log.Seq
+	left := time.Duration(0)
+	if s.Stopping != nil {
+		left = s.Stopping.Until.Sub(s.At)
+	}
+	s.do(CallModel{Turn: s.Turn, Seq: s.Log.Seq, AfterToolResult: len(s.Tools) > 0, Summary: kind, Within: left})
+}
+
+// summed takes the summary, which is empty where the model gave none.
+func (s *step) summed(text string) {
+	s.Phase = Resting
+	if s.Stopping != nil {
+		s.Stopping.Summed, s.Stopping.Said = true, text
+		return
+	}
+	s.Fresh = false
+	if text == "" {
+		return // all that was said is better than nothing of it
+	}
+	m := agent.TextMessage(agent.RoleUser, text)
+	m.Note = agent.NoteSummary
+	s.record(agent.Event{Type: agent.Compacted, Message: &m})
+}
+
+// fold asks for the handoff, made of what the run knows for sure.
+func (s *step) fold() {
+	s.Phase = Draining
+	s.do(Fold{Known: s.known(), Said: s.Stopping.Said})
+}
+
+// folded ends the run with its handoff.
+func (s *step) folded(h agent.Handoff) {
+	s.end(agent.Stopped, s.Stopping.Reason, func(o *agent.Outcome) { o.Text, o.Handoff = s.Text, &h })
+}
+
+// known is the handoff without the model's words.
+func (s *step) known() agent.Handoff {
+	h := agent.Handoff{
+		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Stopped, Task: s.Task, Reason: s.Stopping.Reason,
+		Summary: s.Text, Requests: s.Stopping.Requests, UnknownEffects: s.Unknown, Usage: s.Usage, Cost: s.Cost, Left: s.left(),
+	}
+	for _, t := range s.Tools {
+		if t.OK > 0 {
+			h.Done = append(h.Done, agent.Item{What: fmt.Sprintf("%s: %d of %d calls succeeded", t.Tool, t.OK, t.Calls), By: s.Session})
+		}
+		if t.Failed > 0 {
+			h.Failed = append(h.Failed, agent.Item{What: fmt.Sprintf("%s: %d of %d calls failed", t.Tool, t.Failed, t.Calls), By: s.Session})
+		}
+	}
+	for _, l := range s.Letters {
+		h.NotBegun = append(h.NotBegun, agent.Item{What: "a message that was not answered: " + quote(l.Message.TextOf()), By: s.Session})
+	}
+	for _, r := range h.Requests {
+		h.OpenQuestions = append(h.OpenQuestions, r.Text)
+	}
+	return h
+}
+
+// left is what the limits still allow (catalogue HL-60).
+func (s *step) left() (l agent.Left) {
+	if most := s.Limits.Turns; most > 0 {
+		l.Turns = max(0, most-(s.Turn-s.Base.Turns))
+	}
+	if most := s.Limits.Tokens; most > 0 {
+		l.Tokens = max(0, most-(s.Usage.Total()-s.Base.Tokens))
+	}
+	if most := s.Limits.CostUSD; most > 0 {
+		l.Cost = max(0, most-(s.Cost-s.Base.CostUSD))
+	}
+	return l
+}

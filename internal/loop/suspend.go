@@ -1,0 +1,158 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Wait is the open suspension: what is the same for all that the run waits for.
+// What that is stands in Holds, Requests and Park.
+type Wait struct {
+	ID string `json:"id"`
+	// Resting tells that nothing is in flight any more: the run is suspended and
+	// not only about to be.
+	Resting bool            `json:"resting,omitempty"`
+	By      agent.Initiator `json:"by"`
+	Cause   string          `json:"cause,omitempty"`
+	Reason  string          `json:"reason,omitempty"`
+	Turn    int             `json:"turn"`
+	At      time.Time       `json:"at"`
+}
+
+// wait opens a suspension, unless one is open: there is at most one.
+func (s *step) wait(by agent.Initiator, cause, reason string) {
+	if s.Wait != nil {
+		return
+	}
+	s.Numbers.Suspension++
+	s.Wait = &Wait{ID: agent.SuspensionID(s.Numbers.Suspension), By: by, Cause: cause, Reason: reason, Turn: s.Turn, At: s.At}
+}
+
+// waits tells whether something keeps the run from its next call.
+func (s *step) waits() bool {
+	return s.Stopping == nil && (s.held() || len(s.Requests) > 0 || s.Park != nil)
+}
+
+// idle tells whether nothing is in flight.
+func (s *step) idle() bool {
+	switch s.Phase {
+	case Resting, Carrying:
+		return true
+	case Working:
+		return s.active() == 0
+	}
+	return false
+}
+
+// closeWait closes the suspension when nothing keeps the run any more.
+func (s *step) closeWait() {
+	if s.Wait != nil && !s.over() && !s.waits() {
+		s.goneOn()
+	}
+}
+
+// rest makes a run that waits a suspended one, when nothing is in flight.
+func (s *step) rest() {
+	switch {
+	case s.over() || s.Wait == nil:
+	case s.idle() && !s.Wait.Resting:
+		s.Wait.Resting, s.Since = true, s.At
+		s.record(agent.Event{Type: agent.RunSuspended, Suspension: s.Suspension()})
+		s.do(Publish{})
+		s.sealRest(false)
+	case s.Wait.Resting && s.changed:
+		s.do(Publish{})
+	}
+}
+
+// goneOn closes the suspension. One that never came to a rest was withdrawn.
+func (s *step) goneOn() {
+	w := s.Wait
+	s.Wait = nil
+	if !w.Resting {
+		return
+	}
+	spent := s.At.Sub(s.Since)
+	s.Parked += spent
+	if !s.Deadline.IsZero() {
+		s.Deadline = s.Deadline.Add(spent)
+	}
+	s.Since = s.At
+	r := s.resumed
+	r.Suspension = w.ID
+	s.record(agent.Event{Type: agent.RunResumed, Resumed: &r})
+	if s.Stopping == nil {
+		s.do(Publish{})
+	}
+}
+
+// Suspension is the open one as the wire shows it; nil while there is none.
+func (s State) Suspension() *agent.Suspension {
+	if s.Wait == nil || s.over() {
+		return nil
+	}
+	w := s.Wait
+	v := &agent.Suspension{
+		ID: w.ID, Kind: agent.Paused, Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Since: w.At, Held: s.Holds,
+	}
+	if w.Resting {
+		v.Since = s.Since
+	}
+	switch {
+	case len(s.Requests) > 0:
+		v.Kind = agent.InputRequired
+		for _, r := range s.Requests {
+			v.Requests = append(v.Requests, r.Request)
+			v.Expires = earlier(v.Expires, r.Deadline)
+		}
+	case s.Park != nil:
+		v.Kind, v.Conditions = agent.WaitingFor, &s.Park.Conditions
+		v.Expires = s.Park.next()
+	}
+	return v
+}
+
+// WaitsFor is what listings find a run by (wire §8).
+func (s State) WaitsFor() (list []string) {
+	v := s.Suspension()
+	if v == nil {
+		return nil
+	}
+	list = append(list, string(v.Kind))
+	add := func(what string) {
+		for _, have := range list {
+			if have == what {
+				return
+			}
+		}
+		list = append(list, what)
+	}
+	for _, r := range v.Requests {
+		add(string(r.Type))
+		for _, a := range r.Approvers {
+			add("approver:" + a)
+		}
+	}
+	if v.Conditions != nil {
+		for _, c := range v.Conditions.List() {
+			if c.Event != nil {
+				add("topic:" + c.Event.Topic)
+			} else {
+				add("time")
+			}
+		}
+	}
+	if len(v.Held) > 0 {
+		add("held")
+	}
+	return list
+}
+
+// earlier is the earlier of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

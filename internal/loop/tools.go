@@ -1,0 +1,56 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// ownTools are the tools of a Spec that no worker has: the runtime's own, and
+// those that the client carries out.
+func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
+	if slices.Contains(spec.Tools, agent.AskUserTool) {
+		tools = append(tools, askTool)
+	}
+	if slices.Contains(spec.Tools, agent.ParkTool) {
+		tools = append(tools, parkTool)
+	}
+	for _, t := range spec.ClientTools {
+		t.By = agent.ByClient
+		tools = append(tools, t)
+	}
+	if spec.Completion == agent.CompleteTool {
+		tools = append(tools, finishTool(spec.Output))
+	}
+	return tools
+}
+
+// finishTool is what a model ends its run with under completion "tool". Its
+// arguments are the output where the agent has a schema for it.
+func finishTool(output json.RawMessage) agent.ToolSpec {
+	if len(output) == 0 {
+		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
+	}
+	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: "Call this once, when the task is done. It ends your work.", Input: output}
+}
+
+var askTool = agent.ToolSpec{
+	Name: agent.AskUserTool, By: agent.ByRuntime,
+	Description: "Ask the user a question that only they can answer. You are suspended until the answer comes; it is the result of this call. Other calls beside it are not made.",
+	Input: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
+		`"context":{"type":"string","description":"What the user has to know to answer"},` +
+		`"choices":{"type":"array","items":{"type":"string"},"description":"The possible answers, if there are few"}},` +
+		`"required":["question"],"additionalProperties":false}`),
+}
+
+var parkTool = agent.ToolSpec{
+	Name: agent.ParkTool, By: agent.ByRuntime,
+	Description: "Suspend yourself until a condition is met: a time, an event, or the first of several. Without conditions you wait until somebody resumes you. Other calls beside it are not made.",
+	Input: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","description":"Why you wait"},"conditions":{"type":"object","properties":{` +
+		`"after":{"type":"string","description":"A duration such as 90s, 2h or 168h"},"at":{"type":"string","description":"A time, RFC 3339"},` +
+		`"event":{"type":"object","properties":{"topic":{"type":"string"},"match":{"type":"object","description":"A JSON Schema for the event's payload"}},"required":["topic"]},` +
+		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first to come true wins"},` +
+		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What a time that has come means; resume_with_summary if absent"},` +
+		`"input":{"type":"string","description":"What to tell you under resume_with_input"}}}},"required":["reason"]}`),
+}

@@ -1,0 +1,237 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Told is a verb with an id and what became of it: a second arrival gets the
+// same answer (wire §2).
+type Told struct {
+	ID         string       `json:"id"`
+	Status     agent.Status `json:"status"`
+	Suspension string       `json:"suspension,omitempty"`
+	Seq        int64        `json:"seq"`
+	Effect     agent.Effect `json:"effect"`
+}
+
+// Bounds of what a run remembers of what it was told.
+const (
+	maxTold    = 1000
+	maxRefused = 8
+	maxLetters = 100
+	maxWaiting = 1 << 20 // bytes of letters
+)
+
+// said obeys a verb, or refuses it before anything changes.
+func (s *step) said(in Said) error {
+	o := in.Command.Common()
+	if i := slices.IndexFunc(s.Told, func(t Told) bool { return in.ID != "" && t.ID == in.ID }); i >= 0 {
+		t := s.Told[i]
+		s.do(Acknowledge{s.ack(t.Status, t.Suspension, t.Seq, t.Effect)})
+		return nil
+	}
+	s.verb, s.id, s.effect = in.Command.Verb(), in.ID, agent.Accepted
+	err := s.guard(o)
+	if err == nil {
+		err = s.obey(in)
+	}
+	if err == nil {
+		return nil
+	}
+	s.verb = ""
+	e := *asError(err)
+	e.Message = string(in.Command.Verb()) + " refused: " + e.Message
+	return &e
+}
+
+func asError(err error) *agent.Error {
+	if e, ok := err.(*agent.Error); ok {
+		return e
+	}
+	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+// guard refuses what was said to another run of the session, or to one at its end.
+func (s *step) guard(o agent.Order) error {
+	if o.Run != "" && !agent.NamesRun(o.Run, s.Run) {
+		return s.refuseAs(agent.Stale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
+	}
+	if s.over() && s.verb != agent.Cancel {
+		return s.refuseAs(agent.Closed, "", "the run is at its end (%s)", s.Outcome.Status)
+	}
+	return nil
+}
+
+func (s *step) obey(in Said) error {
+	switch c := in.Command.(type) {
+	case agent.PauseOrder:
+		return s.holdOwn(agent.Pause, c.Order, c.Reason, 0)
+	case agent.InterruptOrder:
+		return s.holdOwn(agent.Interrupt, c.Order, c.Reason, c.Grace)
+	case agent.ResumeOrder:
+		return s.resume(c)
+	case agent.StopOrder:
+		return s.stop(c)
+	case agent.CancelOrder:
+		return s.cancelled(firstOf(c.Reason, agent.ReasonRequested))
+	case agent.SendOrder:
+		return s.send(c, in.ID)
+	case agent.AnswerOrder:
+		return s.decide(decision{request: c.Request, answer: &c, by: c.By, approver: in.approver(c.Request)})
+	case agent.ApproveOrder:
+		return s.decide(decision{request: c.Request, approve: &c, by: c.By, approver: in.approver(c.Request)})
+	case agent.RejectOrder:
+		return s.decide(decision{request: c.Request, reject: &c, by: c.By, approver: in.approver(c.Request)})
+	case agent.AnswersOrder:
+		return s.answers(c, in)
+	case agent.EmitOrder:
+		return s.emit(c, in.Matches)
+	}
+	return agent.Errorf(agent.Internal, "the machine knows no verb %T", in.Command)
+}
+
+func (in Said) approver(request string) string {
+	for _, p := range in.Proved {
+		if p.Request == request {
+			return p.Approver
+		}
+	}
+	return ""
+}
+
+// resume lifts the session's own hold, or wakes a run that waits for nothing that
+// somebody has to say.
+func (s *step) resume(o agent.ResumeOrder) error {
+	switch {
+	case s.Stopping != nil:
+		return s.refuseAs(agent.Stale, "", "the run is being stopped")
+	case s.Wait == nil:
+		return s.refuseAs(agent.NotSuspended, "", "the run is not suspended, it is %s", s.Status())
+	case o.Suspension != "" && o.Suspension != s.Wait.ID:
+		return s.refuseAs(agent.Stale, "suspension", "%s is not open; open is %s", o.Suspension, s.Wait.ID)
+	case s.ownHold() == nil && s.held():
+		return s.refuseAs(agent.HeldByParent, "", "the run is held by session %s; resume that one", s.Holds[0].Session)
+	case s.ownHold() == nil && len(s.Requests) > 0:
+		return s.refuseAs(agent.NeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.openIDs(), ", "))
+	}
+	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By, Fresh: o.Fresh}
+	if s.ownHold() != nil {
+		s.lift(agent.HoldOwn)
+	} else {
+		s.Park = nil
+	}
+	s.goOnWith("Somebody resumed you.", "")
+	s.Fresh = s.Fresh || o.Fresh && s.Turn > 0
+	if o.Message != "" {
+		m := agent.TextMessage(agent.RoleUser, o.Message)
+		m.By = o.By
+		s.Letters = append(s.Letters, Letter{Message: m, Mode: agent.SendSteer})
+	}
+	return nil
+}
+
+func (s *step) send(o agent.SendOrder, id string) error {
+	m := agent.Message{ID: id, Role: agent.RoleUser, By: o.By}
+	if o.Text != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: o.Text})
+	}
+	m.Parts = append(m.Parts, o.Parts...)
+	size := m.Size()
+	for _, l := range s.Letters {
+		size += l.Message.Size()
+	}
+	switch {
+	case s.Stopping != nil:
+		return s.refuseAs(agent.Stale, "", "the run is being stopped; send when it has ended, to begin the next one")
+	case len(s.Letters) >= maxLetters || size > maxWaiting:
+		return s.refuseAs(agent.TooLarge, "", "%d messages wait already that the model has not got", len(s.Letters))
+	}
+	mode := o.Mode
+	if mode == "" {
+		mode = agent.SendSteer
+	}
+	s.Letters = append(s.Letters, Letter{Message: m, Mode: mode})
+	if mode == agent.SendInterrupt {
+		s.giveUp(0, "a message came in between")
+	}
+	return nil
+}
+
+// answers decides all requests or none.
+func (s *step) answers(o agent.AnswersOrder, in Said) error {
+	var all []decision
+	for i, a := range o.Answers {
+		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
+		at, err := s.find(a.Request)
+		if err == nil {
+			err = s.mayDecide(s.Requests[at], d)
+		}
+		if err != nil {
+			e := *asError(err)
+			e.Path = fmt.Sprintf("answers[%d].%s", i, e.Path)
+			return &e
+		}
+		all = append(all, d)
+	}
+	for _, d := range all {
+		// One that "always" decided on the way needs no decision of its own any more.
+		if slices.ContainsFunc(s.Requests, func(r Request) bool { return r.ID == d.request }) {
+			if err := s.decide(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *step) emit(o agent.EmitOrder, matches bool) error {
+	if s.Park == nil || s.Park.Met != nil || !matches {
+		return s.refuseAs(agent.Stale, "topic", "the run does not wait for such an event of topic %s", o.Topic)
+	}
+	payload := o.Payload
+	if len(payload) == 0 {
+		payload = []byte("null")
+	}
+	s.met(Met{Topic: o.Topic, Payload: payload, By: o.By})
+	return nil
+}
+
+// already leaves things as they are: the same or a stronger verb stands.
+func (s *step) already() error { s.effect = agent.Already; return nil }
+
+// refusedVerb remembers a verb that was refused and could not be told.
+func (s *step) refusedVerb(in Refused) {
+	r := agent.RefusedVerb{Verb: in.Verb, How: "signal", At: s.now(), Error: in.Err}
+	s.Refused = append(s.Refused, r)
+	if n := len(s.Refused) - maxRefused; n > 0 {
+		s.Refused = slices.Clone(s.Refused[n:])
+	}
+	s.tell(agent.Event{Type: agent.VerbRefused, Refusal: &r})
+}
+
+// acknowledge answers the verb of this step, and remembers the answer.
+func (s *step) acknowledge() {
+	if s.verb == "" {
+		return
+	}
+	suspension := ""
+	if s.Wait != nil {
+		suspension = s.Wait.ID
+	}
+	ack := s.ack(s.Status(), suspension, s.Log.Seq, s.effect)
+	if s.id != "" {
+		s.Told = append(s.Told, Told{ID: s.id, Status: ack.Status, Suspension: suspension, Seq: ack.Seq, Effect: ack.Effect})
+		if n := len(s.Told) - maxTold; n > 0 {
+			s.Told = slices.Clone(s.Told[n:])
+		}
+	}
+	s.do(Acknowledge{ack})
+}
+
+func (s *step) ack(status agent.Status, suspension string, seq int64, effect agent.Effect) agent.Ack {
+	return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: status, Suspension: suspension, Seq: seq, Effect: effect}
+}

@@ -1,0 +1,89 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// next is when the machine has to look at the clock again; zero where nothing is due.
+func (s *step) next() (at time.Time) {
+	if s.over() {
+		return at
+	}
+	if s.Giving != nil {
+		at = earlier(at, s.Giving.Until)
+	}
+	if s.Stopping != nil {
+		at = earlier(at, s.Stopping.next())
+	}
+	for _, r := range s.Requests {
+		at = earlier(at, r.Deadline)
+		if !r.Reminded {
+			at = earlier(at, r.RemindAt)
+		}
+	}
+	if s.Park != nil && s.Park.Met == nil {
+		at = earlier(at, s.Park.next())
+	}
+	if s.clockRuns() {
+		at = earlier(at, s.Deadline)
+	}
+	return at
+}
+
+// clockRuns tells whether working time passes and its end ends the run: where a
+// limit asks, it is asked at the turn's end.
+func (s *step) clockRuns() bool {
+	resting := s.Wait != nil && s.Wait.Resting
+	return !s.Deadline.IsZero() && !resting && s.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.AskOnReached)
+}
+
+// wake asks for a Tick at the next time that something is due, if that is another
+// than was asked for.
+func (s *step) wake() {
+	at := s.next()
+	if at.Equal(s.Wake) {
+		return
+	}
+	s.Wake = at
+	s.do(Wake{At: at})
+}
+
+// tick does all that is due.
+func (s *step) tick() error {
+	if s.over() {
+		return s.refuse("the run is ending")
+	}
+	s.Wake = time.Time{} // it has rung
+	due := func(at time.Time) bool { return !at.IsZero() && !s.At.Before(at) }
+	if s.Giving != nil && due(s.Giving.Until) {
+		s.givenUp()
+	}
+	s.tickRequests(due)
+	if s.Park != nil && s.Park.Met == nil && due(s.Park.next()) {
+		s.met(Met{})
+	}
+	if s.Stopping != nil {
+		s.tickStopping(due)
+	}
+	if !s.over() && s.clockRuns() && due(s.Deadline) {
+		s.fail(s.outOfTime())
+	}
+	return nil
+}
+
+func (s *step) tickRequests(due func(time.Time) bool) {
+	for _, r := range slices.Clone(s.Requests) {
+		i := slices.IndexFunc(s.Requests, func(o Request) bool { return o.ID == r.ID })
+		switch {
+		case i < 0 || s.over(): // the one before it ended the run
+		case due(r.Deadline):
+			s.expire(r)
+		case !r.Reminded && due(r.RemindAt):
+			s.Requests[i].Reminded, s.changed = true, true
+			s.record(agent.Event{Type: agent.RequestReminded, Answer: &agent.Answered{Request: r.ID}})
+		}
+	}
+}

@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -27,6 +29,7 @@ type Deeds struct {
 	Sources map[string]tool.Source // by name
 	Log     *store.Log
 	Tails   *Tails
+	Flights *Flights
 	Logger  *slog.Logger
 	// Live hears what is not recorded: pieces of replies, progress. It may be nil
 	// and must not block.
@@ -67,6 +70,13 @@ func (d *Deeds) Register(r durable.Registry) {
 	AskModel.Handle(r, d.askModel)
 	CallTool.Handle(r, d.callTool)
 	Seal.Handle(r, d.seal)
+}
+
+// stopped tells whether a step's context was ended by somebody's wish: by a hold,
+// or by the run giving it up. A worker that shuts down wishes nothing.
+func stopped(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return cause != nil && (heldBy(ctx) != nil || temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled))
 }
 
 func (d *Deeds) live(l Live) {

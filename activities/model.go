@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -29,6 +29,16 @@ type AskInput struct {
 	Upto    Place  `json:"upto"`
 	// AfterToolResult goes into the error of a provider that fails (catalogue HA-24).
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
+	// Note is the last message, and stands in no log.
+	Note string `json:"note,omitempty"`
+	// Summary asks for a summary in the place of a turn, without tools; Note is
+	// the prompt for it then, and Output the schema of the answer.
+	Summary bool            `json:"summary,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	// Within is how long all of it may take; zero means as long as the Spec says.
+	Within agent.Duration `json:"within,omitempty"`
+	// Heard are the holds that the run knows of.
+	Heard []agent.Heard `json:"heard,omitempty"`
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -47,11 +57,16 @@ func bounded(reply agent.Reply, model string) error {
 
 func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
 	defer beat(ctx)()
+	ctx, leave := d.Flights.enter(ctx, in.Session, in.Heard)
+	defer leave()
+	if hold := heldBy(ctx); hold != nil {
+		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil
+	}
 	log, err := d.logUpTo(ctx, in.Run, in.Upto)
 	if err != nil {
-		return agent.Reply{}, err
+		return d.unlessStopped(ctx, "", err)
 	}
-	spec := log.Spec()
+	spec := in.spec(log.Spec())
 	m, err := d.Model(spec.Model)
 	if err != nil {
 		return agent.Reply{}, err
@@ -59,19 +74,58 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if activity.GetInfo(ctx).Attempt > 1 {
 		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 	}
-	reply, err := d.generate(ctx, m, spec, log.Messages(), in)
+	reply, heard, err := d.generate(ctx, m, spec, in.messages(log.Messages()), in)
 	if err != nil {
-		return agent.Reply{}, d.providerFailed(ctx, err, spec, in)
+		return d.unlessStopped(ctx, heard, d.providerFailed(ctx, err, spec, in))
 	}
-	if reply.Finish != model.FinishLength && reply.Finish != model.FinishFiltered {
+	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && !in.Summary {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
+		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
+			return agent.Reply{}, err
+		}
 	}
 	return reply, bounded(reply, spec.Model)
 }
 
+// spec is the run's, or what a summary is made with.
+func (in AskInput) spec(spec *agent.Spec) *agent.Spec {
+	s := *spec
+	if in.Summary {
+		s.Toolset, s.Output, s.Completion, s.ModelAttempts = nil, in.Output, agent.CompleteNatural, 1
+	}
+	if in.Within > 0 {
+		s.ModelTimeout = min(s.ModelTimeout, in.Within)
+	}
+	return &s
+}
+
+// messages are the conversation with what only this call says.
+func (in AskInput) messages(messages []agent.Message) []agent.Message {
+	if in.Note == "" {
+		return messages
+	}
+	note := agent.TextMessage(agent.RoleUser, in.Note)
+	note.Note = agent.NoteResumed
+	return append(slices.Clip(messages), note)
+}
+
+// unlessStopped makes of a call that was given up what the model had said so far:
+// text, which every provider takes back. A thought that was cut off is not.
+func (d *Deeds) unlessStopped(ctx context.Context, heard string, err error) (agent.Reply, error) {
+	if !stopped(ctx) {
+		return agent.Reply{}, err
+	}
+	reply := agent.Reply{Finish: agent.FinishHeld, Hold: heldBy(ctx)}
+	if text := strings.TrimSpace(strings.Map(printable, heard)); text != "" {
+		reply.Parts = []agent.Part{{Type: agent.PartText, Text: agent.Cut(text, maxResult, len(text))}}
+	}
+	return reply, nil
+}
+
 // generate makes the call under two clocks: the activity's own, and one that
 // ends a stream that has fallen silent.
-func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput) (agent.Reply, error) {
+func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput) (_ agent.Reply, heard string, _ error) {
+	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout), errModelTime)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -84,6 +138,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)
+		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
 			d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
 		}
@@ -95,9 +150,9 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		case errors.Is(cause, errModelTime):
 			err = model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String())
 		}
-		return agent.Reply{}, err
+		return agent.Reply{}, said.String(), err
 	}
-	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, nil
+	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, "", nil
 }
 
 var (
@@ -116,11 +171,7 @@ func outputFor(spec *agent.Spec) json.RawMessage {
 
 // providerFailed says of a failure which model failed, and when.
 func (d *Deeds) providerFailed(ctx context.Context, err error, spec *agent.Spec, in AskInput) error {
-	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil {
-		// A stop that was asked for ends the call; a worker that shuts down does not.
-		if errors.Is(cause, context.Canceled) || temporal.IsCanceledError(cause) {
-			return temporal.NewCanceledError()
-		}
+	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
 		return &agent.Error{Code: agent.ProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
 	}
 	var e *agent.Error

@@ -29,6 +29,8 @@ type OpenResult struct {
 	Head    string     `json:"head,omitempty"`
 	Seq     int64      `json:"seq,omitempty"`
 	Version int64      `json:"version,omitempty"`
+	// Numbers are the session's.
+	Numbers agent.Numbers `json:"numbers,omitzero"`
 }
 
 func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
@@ -44,7 +46,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if err := readable(head); err != nil {
 		return OpenResult{}, err
 	}
-	return OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version}, nil
+	return OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers}, nil
 }
 
 func readable(h store.Head) error {

@@ -25,7 +25,8 @@ type SealInput struct {
 	Agent   string       `json:"agent"`
 	Status  agent.Status `json:"status"` // running, or the end that the run has come to
 	// Version is that of the session's head as the run knows it.
-	Version int64 `json:"version"`
+	Version int64         `json:"version"`
+	Numbers agent.Numbers `json:"numbers,omitzero"`
 }
 
 // SealResult names the chunk and the head's new version.
@@ -50,7 +51,7 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 	}
 	version, err := d.putHead(ctx, store.Head{
 		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Agent: in.Agent,
-		Status: in.Status, Digest: digest, Seq: in.Upto.Seq, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
 }

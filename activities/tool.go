@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -20,7 +19,14 @@ import (
 // CallTool makes one tool call. Whatever the tool does, its result is a row for
 // the model and not a failure of the step; only a tool that may run again fails
 // the step, to be tried again.
-var CallTool = durable.Activity[ToolInput, agent.ToolResult]{Name: "fermata.tool"}
+var CallTool = durable.Activity[ToolInput, ToolOutput]{Name: "fermata.tool"}
+
+// ToolOutput is what became of a call. Hold is set where the step met a hold
+// before it began: the call was not made then.
+type ToolOutput struct {
+	agent.ToolResult
+	Hold *agent.Heard `json:"hold,omitempty"`
+}
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
 type ToolInput struct {
@@ -35,6 +41,10 @@ type ToolInput struct {
 	// Timeout caps the attempt; the tool's context ends with it.
 	Timeout  agent.Duration `json:"timeout"`
 	Attempts int            `json:"attempts,omitempty"`
+	// Edited arguments are a person's: the Spec's rules are asked once more.
+	Edited bool `json:"edited,omitempty"`
+	// Heard are the holds that the run knows of.
+	Heard []agent.Heard `json:"heard,omitempty"`
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short
@@ -44,39 +54,64 @@ const MaxInline = 1 << 10
 // maxResult bounds what one result adds to a history and a conversation.
 const maxResult = 128 << 10
 
-func (d *Deeds) callTool(ctx context.Context, in ToolInput) (agent.ToolResult, error) {
+func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) {
 	info := activity.GetInfo(ctx)
 	if !info.IsLocalActivity {
 		defer beat(ctx)()
 	}
-	if in.Arguments == nil && in.Upto != nil {
-		log, err := d.logUpTo(ctx, in.Run, *in.Upto)
-		if err != nil {
-			return agent.ToolResult{}, err
-		}
-		call, ok := log.Call(in.Call)
-		if !ok {
-			return agent.ToolResult{}, agent.Errorf(agent.Internal, "call %s is not in the transcript", in.Call)
-		}
-		in.Arguments = call.Arguments
-	}
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
+	ctx, leave := d.Flights.enter(ctx, in.Session, in.Heard)
+	defer leave()
+	if hold := heldBy(ctx); hold != nil {
+		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
+		return ToolOutput{result, hold}, nil
+	}
+	switch err := d.complete(ctx, &in); {
+	case errors.Is(err, agent.Denied):
+		result.Status, result.Text = agent.CallRejected, err.Error()
+		return ToolOutput{ToolResult: result}, nil
+	case err != nil:
+		return ToolOutput{}, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
 	defer cancel()
 	text, err := d.runTool(ctx, in, int(info.Attempt))
 	result.Status, result.Text = agent.CallOK, text
-	if err != nil && info.IsLocalActivity && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		result.Partial = stopped(ctx)
+	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
 		// It was slower than local tools may be; it is started anew as a regular one.
-		return result, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
-	}
-	if err != nil {
-		if e := d.again(ctx, err, in, int(info.Attempt)); e != nil {
-			return result, e
+		return ToolOutput{}, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
+	default:
+		if e := again(ctx, err, in, int(info.Attempt)); e != nil {
+			return ToolOutput{}, e
 		}
 		result.Status, result.Text = verdict(ctx, err, in)
 	}
 	result.Text, result.Size = bound(result.Text)
-	return result, nil
+	return ToolOutput{ToolResult: result}, nil
+}
+
+// complete reads from the log what the input does not have, and holds edited
+// arguments to the rules.
+func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
+	if in.Upto == nil {
+		return nil
+	}
+	log, err := d.logUpTo(ctx, in.Run, *in.Upto)
+	if err != nil {
+		return err
+	}
+	if in.Edited {
+		return deniedBy(log.Spec(), in.Tool, in.Arguments)
+	}
+	call, ok := log.Call(in.Call)
+	if !ok {
+		return agent.Errorf(agent.Internal, "call %s is not in the transcript", in.Call)
+	}
+	in.Arguments = call.Arguments
+	return nil
 }
 
 var errToolTime = errors.New("the tool's time is up")
@@ -105,11 +140,8 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 }
 
 // again tells whether the call is to be made once more, by failing the step.
-func (d *Deeds) again(ctx context.Context, err error, in ToolInput, attempt int) error {
-	if temporal.IsCanceledError(context.Cause(ctx)) {
-		return temporal.NewCanceledError()
-	}
-	if errors.Is(err, agent.Denied) || attempt >= in.Attempts {
+func again(ctx context.Context, err error, in ToolInput, attempt int) error {
+	if stopped(ctx) || errors.Is(err, agent.Denied) || attempt >= in.Attempts {
 		return nil
 	}
 	return &agent.Error{Code: agent.ToolFailed, Message: err.Error(), Retryable: true, Err: err}
@@ -120,6 +152,8 @@ func verdict(ctx context.Context, err error, in ToolInput) (agent.CallStatus, st
 	switch {
 	case errors.Is(err, agent.Denied):
 		return agent.CallRejected, err.Error()
+	case stopped(ctx):
+		return agent.CallFailed, fmt.Sprintf("The tool was interrupted: %v. It may have had a part of its effect.", err)
 	case errors.Is(context.Cause(ctx), errToolTime):
 		return agent.CallFailed, fmt.Sprintf("The tool was stopped after %s, the time that it may take: %v", in.Timeout, err)
 	case ctx.Err() != nil:

@@ -58,9 +58,9 @@ func tell(h agent.Handoff, a account) agent.Handoff {
 	known := slices.Concat(h.Done, h.InFlight, h.NotBegun, h.Failed)
 	h.Done, h.InFlight = join(h.Done, a.done, known), join(h.InFlight, a.inFlight, known)
 	h.NotBegun, h.Failed = join(h.NotBegun, a.notBegun, known), join(h.Failed, a.failed, known)
-	h.OpenQuestions = unite(h.OpenQuestions, a.questions, same)
-	h.Decisions = unite(h.Decisions, a.decisions, same)
-	h.Evidence = unite(h.Evidence, a.evidence, func(a, b agent.Evidence) bool { return a.Kind == b.Kind && same(a.Ref, b.Ref) })
+	h.OpenQuestions = unite(h.OpenQuestions, a.questions, folded)
+	h.Decisions = unite(h.Decisions, a.decisions, folded)
+	h.Evidence = unite(h.Evidence, a.evidence, func(e agent.Evidence) string { return e.Kind + " " + folded(e.Ref) })
 	h.Summary, h.Confidence, h.SummarisedBy = a.summary, a.confidence, agent.ByModel
 	return h
 }
@@ -79,30 +79,50 @@ func rule(h agent.Handoff) (summary string, confidence float64) {
 // join adds the model's items of a list, but for those that the runtime knows:
 // they stay where the runtime put them, whatever list that is.
 func join(own, more, known []agent.Item) []agent.Item {
-	alike := func(a, b agent.Item) bool {
-		return same(a.What, b.What) && (same(a.Ref, b.Ref) || a.Ref == "" || b.Ref == "")
+	all, seen := slices.Clip(own), itemSet{}
+	for _, i := range known {
+		seen.add(i)
 	}
-	fresh := slices.DeleteFunc(slices.Clone(more), func(i agent.Item) bool {
-		return slices.ContainsFunc(known, func(k agent.Item) bool { return alike(i, k) })
-	})
-	return unite(own, fresh, alike)
+	for _, i := range more {
+		if !seen.has(i) {
+			seen.add(i)
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
-// unite adds to own what is not in it yet.
-func unite[T any](own, more []T, alike func(a, b T) bool) []T {
-	all := slices.Clip(own)
+// itemSet are items, known by what they are and by where to look. One that does not say
+// where is the same as any that does.
+type itemSet map[string]bool
+
+func (s itemSet) add(i agent.Item) {
+	what := folded(i.What)
+	s[what], s[what+"\n"+folded(i.Ref)] = true, true
+}
+
+func (s itemSet) has(i agent.Item) bool {
+	what, ref := folded(i.What), folded(i.Ref)
+	return s[what+"\n"+ref] || s[what+"\n"] || ref == "" && s[what]
+}
+
+// unite adds to own what is not in it yet; two of the same key are the same.
+func unite[T any](own, more []T, key func(T) string) []T {
+	all, seen := slices.Clip(own), map[string]bool{}
+	for _, one := range own {
+		seen[key(one)] = true
+	}
 	for _, one := range more {
-		if !slices.ContainsFunc(all, func(known T) bool { return alike(known, one) }) {
+		if k := key(one); !seen[k] {
+			seen[k] = true
 			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// same tells whether two texts say the same, whatever their white space.
-func same(a, b string) bool {
-	return slices.Equal(strings.Fields(a), strings.Fields(b))
-}
+// folded is a text on one line: texts that differ in their white space are the same.
+func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func itemsOf(session string, items []agent.Item) []agent.Item {
 	var out []agent.Item

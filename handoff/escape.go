@@ -30,7 +30,7 @@ func quote(text string) string {
 
 // inline is a text that is not to be trusted on one line.
 func inline(text string) string {
-	return tags(strings.Join(strings.Fields(plain(text)), " "))
+	return tags(folded(plain(text)))
 }
 
 // start escapes what would begin a block of Markdown at the start of a line: a

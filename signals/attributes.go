@@ -13,6 +13,9 @@ var (
 	AttrAgent  = temporal.NewSearchAttributeKeyKeyword(agent.AttrAgent)
 	AttrStatus = temporal.NewSearchAttributeKeyKeyword(agent.AttrStatus)
 	AttrSince  = temporal.NewSearchAttributeKeyTime(agent.AttrSince)
+
+	AttrWaitsFor = temporal.NewSearchAttributeKeyKeywordList(agent.AttrWaitsFor)
+	AttrDeadline = temporal.NewSearchAttributeKeyTime(agent.AttrDeadline)
 )
 
 // Attributes are what a listing finds a run by.
@@ -20,4 +23,19 @@ func Attributes(name string, status agent.Status, since time.Time) []temporal.Se
 	return []temporal.SearchAttributeUpdate{
 		AttrAgent.ValueSet(name), AttrStatus.ValueSet(string(status)), AttrSince.ValueSet(since),
 	}
+}
+
+// Rest are the attributes with what a run waits for, and until when; what it does
+// not wait for is taken away.
+func Rest(name string, status agent.Status, since time.Time, waitsFor []string, deadline time.Time) []temporal.SearchAttributeUpdate {
+	list := Attributes(name, status, since)
+	if len(waitsFor) > 0 {
+		list = append(list, AttrWaitsFor.ValueSet(waitsFor))
+	} else {
+		list = append(list, AttrWaitsFor.ValueUnset())
+	}
+	if !deadline.IsZero() {
+		return append(list, AttrDeadline.ValueSet(deadline))
+	}
+	return append(list, AttrDeadline.ValueUnset())
 }

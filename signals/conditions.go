@@ -37,6 +37,23 @@ func DecodeConditions(data []byte) (agent.Conditions, error) {
 	return TidyConditions(c)
 }
 
+// DecodeParking reads what a model says to await_resumption.
+func DecodeParking(arguments []byte) (reason string, c agent.Conditions, err *agent.Error) {
+	var a struct {
+		Reason     string            `json:"reason"`
+		Conditions *agent.Conditions `json:"conditions,omitempty"`
+	}
+	bad := durable.Decode(arguments, &a, 0)
+	if bad == nil && a.Reason == "" {
+		bad = agent.Errorf(agent.InvalidInput, "reason is missing; say why you wait").At("reason")
+	}
+	if bad == nil && a.Conditions != nil {
+		c, bad = TidyConditions(*a.Conditions)
+		bad = within("conditions", bad)
+	}
+	return strings.TrimSpace(a.Reason), c, durable.Within("not parked", bad)
+}
+
 // TidyConditions checks conditions and returns them with their defaults, and
 // topics without the blanks around them.
 func TidyConditions(c agent.Conditions) (agent.Conditions, error) {

@@ -18,6 +18,8 @@ type None struct{}
 var (
 	// Status asks where a run stands.
 	Status = durable.Query[None, agent.RunStatus]{Name: "status"}
+	// Suspension asks what a run waits for.
+	Suspension = durable.Query[None, Resting]{Name: "suspension"}
 	// Transcript asks for messages of the log's open part. A query can't read the
 	// store: the whole conversation is client.Transcript's to put together.
 	Transcript = durable.Query[Page, Messages]{Name: "transcript"}
@@ -28,6 +30,12 @@ var (
 	// ours; its name has a dot so that nobody types it.
 	Tail = durable.Query[After, Open]{Name: "fermata.tail"}
 )
+
+// Resting answers [Suspension]; the field is absent where none is open.
+type Resting struct {
+	V          int               `json:"v"`
+	Suspension *agent.Suspension `json:"suspension,omitempty"`
+}
 
 // Page asks for a part of a list.
 type Page struct {

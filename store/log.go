@@ -151,11 +151,11 @@ func (v *View) Spec() *agent.Spec {
 }
 
 // Messages lists what the view's last run is to know: all that was said in the
-// session, or since the last run that began anew.
+// session, or since the last run that began anew, or since it was summed up.
 func (v *View) Messages() []agent.Message {
 	from := 0
 	for i, e := range v.events {
-		if e.Started != nil && e.Started.Carry == agent.CarryReset {
+		if e.Type == agent.Compacted || e.Started != nil && e.Started.Carry == agent.CarryReset {
 			from = i
 		}
 	}

@@ -36,6 +36,8 @@ type Head struct {
 	// Digest names the last sealed chunk.
 	Digest string `json:"digest"`
 	// Seq is the number of the log's last event.
-	Seq     int64     `json:"seq"`
-	Updated time.Time `json:"updated"`
+	Seq int64 `json:"seq"`
+	// Numbers are the session's: they are never used again.
+	Numbers agent.Numbers `json:"numbers,omitzero"`
+	Updated time.Time     `json:"updated"`
 }

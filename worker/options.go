@@ -38,6 +38,9 @@ type Options struct {
 	// Live hears pieces of replies and tools' progress as they come, in this
 	// process; nil means nobody. It must not block.
 	Live func(activities.Live)
+	// ApprovalKeys prove the approvers that rules name, by the id of the key; without
+	// any, what only an approver may answer can't be answered.
+	ApprovalKeys signals.Keys
 	// Build is the version that runs show; empty means that of the main module.
 	Build string
 }

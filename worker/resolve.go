@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -20,7 +21,7 @@ func (o *Options) resolve() (*activities.Deeds, error) {
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: o.model,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Tails: activities.NewTails(), Live: o.Live,
+		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live,
 	}
 	var faults []error
 	if o.Store == nil {
@@ -46,7 +47,7 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 			faults = append(faults, t.Err())
 		case twice:
 			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q is there twice", name).At("tools"))
-		case name == agent.FinishTool:
+		case slices.Contains(ownNames, name) || strings.HasPrefix(name, agent.SubAgentPrefix):
 			faults = append(faults, agent.Errorf(agent.InvalidInput, "tool %q: the name is the runtime's own", name).At("tools"))
 		}
 		d.Tools[name] = t
@@ -59,6 +60,9 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 	}
 	return faults
 }
+
+// ownNames are the names of tools that no worker has.
+var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.ParkTool}
 
 func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
 	def = def.WithDefaults()
@@ -81,12 +85,31 @@ func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []
 	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).At("limits.cost_usd"))
 	}
+	faults = append(faults, checkSchemas(def)...)
 	for _, name := range def.Tools {
+		if name == agent.AskUserTool || name == agent.ParkTool {
+			continue // the run has these itself
+		}
 		if err := addTool(&a, d, name); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	d.Agents[def.Name] = a
+	return faults
+}
+
+// checkSchemas finds schemas that could not be used when they are wanted.
+func checkSchemas(def agent.Definition) (faults []error) {
+	for i, r := range def.Rules {
+		if _, err := signals.Matches(r.Arguments, nil); err != nil {
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: rules[%d].arguments is not a JSON Schema: %w", def.Name, i, err).At("rules"))
+		}
+	}
+	for i, t := range def.ClientTools {
+		if _, err := signals.Matches(t.Input, nil); err != nil {
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: client_tools[%d].input is not a JSON Schema: %w", def.Name, i, err).At("client_tools"))
+		}
+	}
 	return faults
 }
 

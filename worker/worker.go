@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -46,14 +47,16 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	}
 	deeds.Client, deeds.Logger = c, slog.New(zapslog.NewHandler(o.logger().Core()))
 	w := &Worker{temporal: c, store: o.Store, logger: o.logger()}
+	shell := &workflows.Shell{Tails: deeds.Tails, Flights: deeds.Flights, Keys: o.ApprovalKeys, Build: o.build()}
 	w.inner = worker.New(c, o.taskQueue(), worker.Options{
 		WorkerStopTimeout: o.stopTimeout(),
+		Interceptors:      []interceptor.WorkerInterceptor{shell.Interceptor()},
 		// Where the server can't push a cancellation, it comes with a heartbeat:
 		// the throttle is how long that takes.
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
 	})
 	deeds.Register(w.inner)
-	(&workflows.Shell{Tails: deeds.Tails, Build: o.build()}).Register(w.inner)
+	shell.Register(w.inner)
 	return w, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
@@ -27,29 +28,49 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Seal:
 		r.seal(ctx, e)
 	case loop.Abandon:
-		r.abandon()
-	case loop.Arm:
-		r.arm(ctx, e.At)
-	case loop.Disarm:
-		r.disarm()
+		r.giveUp(ctx)
+	case loop.Wake:
+		r.wake(ctx, e.At)
+	case loop.Broadcast:
+		r.broadcast(ctx, e)
+	case loop.Fold:
+		r.must(loop.Folded{Handoff: handoff.Bound(handoff.Complete(e.Known, e.Said))})
+	case loop.Acknowledge:
+		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
 	case loop.CarryOver:
-		r.carryOver(ctx)
+		r.carryOver()
 	case loop.Complete:
 		r.over = true
 		r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 	}
 }
 
-// carryOver ends this execution. A cancellation that came with the last input
-// would be lost with it, so it is looked for first.
-func (r *run) carryOver(ctx workflow.Context) {
+// carryOver wants a new execution. A cancellation that came with the last input
+// would be lost with this one, so it is looked for first.
+func (r *run) carryOver() {
 	if r.outer.Err() != nil {
-		r.step(ctx, loop.Cancel{})
+		r.must(loop.Cancel{})
 		return
 	}
-	r.over, r.next = true, workflow.NewContinueAsNewError(ctx, signals.WorkflowType, nil, &r.state)
+	r.carry = true
+	r.queue.ring()
+}
+
+// giveUp cancels the model and tool calls in flight; the next ones have a context
+// of their own.
+func (r *run) giveUp(ctx workflow.Context) {
+	r.abandon()
+	r.work, r.abandon = workflow.WithCancel(ctx)
+}
+
+// broadcast stops what is in flight without waiting for the server. A replay has
+// nothing in flight.
+func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
+	if !workflow.IsReplaying(ctx) {
+		r.shell.Flights.Hold(agent.Heard{Session: e.Session, N: e.N, Verb: e.Verb})
+	}
 }
 
 // await makes the machine's input of a future when it is ready.
@@ -59,7 +80,7 @@ func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input f
 			return
 		}
 		if in := input(f.Get(ctx)); in != nil {
-			r.step(ctx, in)
+			r.must(in)
 		}
 	})
 }
@@ -70,7 +91,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
 	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
-		return loop.Opened{Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Sources: o.Sources, Err: err}
+		return loop.Opened{Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Sources: o.Sources, Err: err}
 	})
 }
 
@@ -99,25 +120,49 @@ var neverRetried = []string{"payloadSizeError"}
 const grace = 15 * time.Second
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
-	at := r.share(ctx)
-	spec := r.state.Spec
+	in := activities.AskInput{
+		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx), AfterToolResult: e.AfterToolResult,
+		Note: e.Note, Heard: r.state.Heard,
+	}
+	timeout := time.Duration(r.state.Spec.ModelTimeout)
+	if e.Summary != "" {
+		in.Summary, in.Note, in.Output, in.Within = true, freshPrompt, nil, agent.Duration(e.Within)
+	}
+	if e.Summary == loop.SumHandoff {
+		in.Note, in.Output = handoff.Prompt, handoff.SummarySchema()
+	}
 	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(spec.ModelTimeout) + grace, HeartbeatTimeout: activities.Heartbeat,
-		RetryPolicy: &forever, Summary: spec.Model,
-	}, activities.AskInput{
-		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: at, AfterToolResult: e.AfterToolResult,
-	})
+		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
+		RetryPolicy: &forever, Summary: r.state.Spec.Model,
+	}, in)
 	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil {
-			return loop.ModelFailed{Err: err}
+			return loop.ModelFailed{Ask: e.Seq, Err: err}
 		}
-		return loop.Replied{Reply: reply}
+		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply)}
 	})
+}
+
+// freshPrompt asks for what the run goes on with in the place of all that was said.
+const freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
+	"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
+
+// parkings reads the model's calls of await_resumption.
+func parkings(reply agent.Reply) (list []loop.Parking) {
+	for _, c := range (agent.Message{Parts: reply.Parts}).ToolCalls() {
+		if c.Tool != agent.ParkTool {
+			continue
+		}
+		reason, conditions, err := signals.DecodeParking(c.Arguments)
+		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Err: err})
+	}
+	return list
 }
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
+		Numbers: r.state.Numbers,
 	}
 	if e.Final {
 		in.Status = r.state.Outcome.Status
@@ -141,13 +186,21 @@ func (r *run) share(ctx workflow.Context) activities.Place {
 	return activities.Place{Seq: l.Seq, Time: l.Tail[len(l.Tail)-1].Time}
 }
 
-func (r *run) arm(ctx workflow.Context, at time.Time) {
+// wake asks for the machine's next look at the clock; a zero time for none.
+func (r *run) wake(ctx workflow.Context, at time.Time) {
+	if r.disarm != nil {
+		r.disarm()
+	}
+	r.disarm, r.rung = nil, false
+	if at.IsZero() {
+		return
+	}
 	timer, cancel := workflow.WithCancel(ctx)
 	r.disarm = cancel
-	f := workflow.NewTimer(timer, at.Sub(workflow.Now(ctx)))
+	f := workflow.NewTimer(timer, max(at.Sub(workflow.Now(ctx)), time.Millisecond))
 	r.selector.AddFuture(f, func(f workflow.Future) {
-		if f.Get(ctx, nil) == nil && !r.over {
-			r.step(ctx, loop.TimeUp{})
+		if f.Get(ctx, nil) == nil && timer.Err() == nil {
+			r.rung = true
 		}
 	})
 }
@@ -156,7 +209,11 @@ func (r *run) arm(ctx workflow.Context, at time.Time) {
 // ours in the names, which every test would meet.
 func (r *run) publish(ctx workflow.Context) {
 	v := r.state.View(workflow.Now(ctx))
-	if err := workflow.UpsertTypedSearchAttributes(ctx, signals.Attributes(v.Agent, v.Status, v.Since)...); err != nil {
+	deadline := time.Time{}
+	if v.Suspension != nil {
+		deadline = v.Suspension.Expires
+	}
+	if err := workflow.UpsertTypedSearchAttributes(ctx, signals.Rest(v.Agent, v.Status, v.Since, r.state.WaitsFor(), deadline)...); err != nil {
 		panic(err)
 	}
 	if err := workflow.UpsertMemo(ctx, map[string]any{agent.MemoKey: r.state.Memo()}); err != nil {

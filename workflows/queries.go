@@ -18,6 +18,9 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 			v.Build = r.shell.Build
 			return v, nil
 		}),
+		signals.Suspension.Handle(ctx, func(signals.None) (signals.Resting, error) {
+			return signals.Resting{V: agent.Version, Suspension: r.state.Suspension()}, nil
+		}),
 		signals.Transcript.Handle(ctx, func(p signals.Page) (signals.Messages, error) {
 			l := r.state.Log
 			return signals.MessagesOf(l.Head, l.Seq, l.Tail, p)

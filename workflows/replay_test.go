@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
@@ -22,8 +23,10 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			r := worker.NewWorkflowReplayer()
-			(&workflows.Shell{Tails: activities.NewTails()}).Register(r)
+			shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights()}
+			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
+			require.NoError(t, err)
+			shell.Register(r)
 			require.NoError(t, r.ReplayWorkflowHistoryFromJSONFile(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), path))
 		})
 	}

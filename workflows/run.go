@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
@@ -16,6 +17,10 @@ import (
 type Shell struct {
 	// Tails is where steps in this process find the open part of a run's log.
 	Tails *activities.Tails
+	// Flights gives up at once what this process has in flight.
+	Flights *activities.Flights
+	// Keys prove approvers; without any no token is good.
+	Keys signals.Keys
 	// Build is the version that the query status shows.
 	Build string
 }
@@ -36,9 +41,9 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, outer: outer, selector: workflow.NewSelector(ctx)}
+	r := &run{shell: s, ctx: ctx, outer: outer, selector: workflow.NewSelector(ctx), queue: queueOf(ctx)}
 	r.work, r.abandon = workflow.WithCancel(ctx)
-	if err := r.answerQueries(ctx); err != nil {
+	if err := firstError(r.answerQueries(ctx), r.takeUpdates(ctx)); err != nil {
 		return nil, err
 	}
 	info := workflow.GetInfo(ctx)
@@ -48,62 +53,138 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 			panic(agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", carried.V, agent.Version))
 		}
 		r.state = *carried
-		r.step(ctx, loop.Continued{})
+		r.must(loop.Continued{})
 	} else {
 		in, err := signals.DecodeStart(durable.Bytes(start))
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil {
 			err = durable.Within("start refused", bad)
 		}
-		r.step(ctx, loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Err: err})
+		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Err: err})
 	}
-	r.awaitCancel(ctx)
-	for !r.over {
+	r.awaitCancel()
+	r.awaitSignals()
+	for !r.finished() {
 		r.selector.Select(ctx)
+		r.settle(ctx)
+		r.look()
+	}
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return nil, err
 	}
 	return r.result()
+}
+
+func brief(start agent.Start) string {
+	if start.Input.Briefing == nil {
+		return ""
+	}
+	return handoff.Brief(*start.Input.Briefing)
 }
 
 // run is a run in the making: a state, and what is under way for it.
 type run struct {
 	shell    *Shell
+	ctx      workflow.Context // the run's own, on which everything is started
 	state    loop.State
 	selector workflow.Selector
+	queue    *queue
 	// outer is the workflow's own context: the only one that a cancellation from
 	// outside ends.
 	outer workflow.Context
 	// work is the context of model and tool calls; abandon gives them up.
 	work    workflow.Context
 	abandon workflow.CancelFunc
-	// disarm takes the deadline's timer back.
+	// disarm takes the last wake-up's timer back; rung tells that it has come.
 	disarm workflow.CancelFunc
+	rung   bool
+	ack    agent.Ack // of the verb that was said last
+	carry  bool      // the machine wants a new execution
 	over   bool
 	next   error // continue-as-new
 }
 
-// step hands an input to the machine and performs what it asks for. An input
-// that the machine refuses came too late: the run went on without it.
-func (r *run) step(ctx workflow.Context, in loop.Input) {
-	info := workflow.GetInfo(ctx)
-	moment := loop.Moment{At: workflow.Now(ctx).UTC(), Full: info.GetContinueAsNewSuggested()}
-	state, effects, err := loop.Step(r.state, moment, in)
+func (r *run) moment(ctx workflow.Context) loop.Moment {
+	return loop.Moment{At: workflow.Now(ctx).UTC(), Full: workflow.GetInfo(ctx).GetContinueAsNewSuggested()}
+}
+
+// step hands an input to the machine and performs what it asks for. The error is
+// a refusal: nothing has changed.
+func (r *run) step(in loop.Input) error {
+	state, effects, err := loop.Step(r.state, r.moment(r.ctx), in)
 	if err != nil {
-		workflow.GetLogger(ctx).Debug("input not taken", "reason", err.Error())
-		return
+		return err
 	}
 	r.state = state
 	for _, e := range effects {
-		r.perform(ctx, e)
+		r.perform(r.ctx, e)
+	}
+	return nil
+}
+
+// must steps an input that is no verb. One that the machine refuses came too
+// late: the run went on without it.
+func (r *run) must(in loop.Input) {
+	if err := r.step(in); err != nil {
+		workflow.GetLogger(r.ctx).Debug("input not taken", "reason", err.Error())
 	}
 }
 
+// opened tells whether the run knows what it is made of. What is said to it waits
+// until then.
+func (r *run) opened() bool {
+	return r.state.Phase != loop.New && r.state.Phase != loop.Opening
+}
+
+// settle takes all that is ready: first what came of model and tool calls, so
+// that nothing finished is dropped, then what was said.
+func (r *run) settle(ctx workflow.Context) {
+	for r.selector.HasPending() && !r.over {
+		r.selector.Select(ctx)
+	}
+	r.hear()
+}
+
+// look tells the machine the time, if it asked for that: last, so that an answer
+// wins against the deadline that comes with it.
+func (r *run) look() {
+	if r.rung && !r.over {
+		r.rung = false
+		r.must(loop.Tick{})
+	}
+}
+
+// finished tells whether this execution has done its part. One that hands on its
+// state does so when nothing is left to be heard: the next would not hear it.
+func (r *run) finished() bool {
+	if !r.carry || r.over {
+		return r.over
+	}
+	r.carry = false
+	if r.state.Phase != loop.Carrying || len(r.state.Log.Tail) > 0 {
+		return false // something was said meanwhile, and is not stored
+	}
+	r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
+	return true
+}
+
 // awaitCancel makes a cancellation of the workflow an input.
-func (r *run) awaitCancel(ctx workflow.Context) {
-	cancelled, settle := workflow.NewFuture(ctx)
+func (r *run) awaitCancel() {
+	cancelled, settle := workflow.NewFuture(r.ctx)
 	workflow.Go(r.outer, func(outer workflow.Context) {
 		outer.Done().Receive(outer, nil)
 		settle.SetValue(nil)
 	})
-	r.selector.AddFuture(cancelled, func(workflow.Future) { r.step(ctx, loop.Cancel{}) })
+	r.selector.AddFuture(cancelled, func(workflow.Future) { r.must(loop.Cancel{}) })
+}
+
+// awaitSignals lets the selector await the queue: a bell, which a signal rings.
+func (r *run) awaitSignals() {
+	bell := workflow.NewBufferedChannel(r.ctx, 1)
+	r.queue.ring = func() { bell.SendAsync(true) }
+	r.selector.AddReceive(bell, func(c workflow.ReceiveChannel, _ bool) { c.Receive(r.ctx, nil) })
+	if len(r.queue.signals) > 0 {
+		r.queue.ring()
+	}
 }
 
 // result is what the workflow returns: an Outcome, as a result or as the first

@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	sdktest "go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
@@ -44,7 +46,7 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	spec := agent.Spec{V: 1, Definition: def.WithDefaults()}
 	b.deeds = &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: func(name string) (activities.Model, error) { return activities.Model{Model: script, Name: name}, nil },
-		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), Tails: activities.NewTails(), Logger: slog.New(slog.DiscardHandler),
+		Tools: map[string]tool.Tool{}, Log: store.NewLog(dir), Tails: activities.NewTails(), Flights: activities.NewFlights(), Logger: slog.New(slog.DiscardHandler),
 	}
 	for _, tl := range tools {
 		require.NoError(t, tl.Err())
@@ -53,7 +55,9 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	}
 	b.deeds.Agents["tester"] = activities.Agent{Spec: spec}
 	b.deeds.Register(b)
-	(&workflows.Shell{Tails: b.deeds.Tails}).Register(b)
+	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights}
+	b.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
+	shell.Register(b)
 	return b
 }
 

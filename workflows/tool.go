@@ -25,11 +25,12 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
 		Timeout: agent.Duration(toolTime),
+		Edited:  e.Edited, Heard: r.state.Heard,
 	}
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout
 	}
-	if e.Tool.Local {
+	if e.Tool.Local && !e.Edited {
 		r.callLocal(ctx, in)
 		return
 	}
@@ -37,29 +38,32 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 }
 
 func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
-	if len(in.Arguments) > activities.MaxInline {
-		at := r.share(ctx)
+	switch at := r.share(ctx); {
+	case in.Edited: // the rules are in the log, and the arguments are not
+		in.Upto = &at
+	case len(in.Arguments) > activities.MaxInline:
 		in.Arguments, in.Upto = nil, &at
 	}
 	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, Summary: in.Tool,
+		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}, in)
-	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
-		return loop.Returned{Result: resultOf(in, result, err)}
+	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold}
 	})
 }
 
 func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
-	f := activities.CallTool.StartLocal(r.work, workflow.LocalActivityOptions{
+	// It is over in a second: nobody has to give it up.
+	f := activities.CallTool.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: localTime, RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumAttempts: int32(in.Attempts)},
 	}, in)
-	await(ctx, r, f, func(result agent.ToolResult, err *agent.Error) loop.Input {
+	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		if err != nil && err.Code == agent.Timeout {
 			r.callRegular(ctx, in)
 			return nil
 		}
-		return loop.Returned{Result: resultOf(in, result, err)}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold}
 	})
 }
 

@@ -1,0 +1,114 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Flights knows which steps this process has in flight, and which holds it has
+// heard of, so that an interrupt reaches a whole tree here at once: before any
+// workflow below the one that was held knows of it (design §3, the first of two
+// layers). What is lost with the process is only time: the verb itself goes from
+// run to run.
+type Flights struct {
+	mu    sync.Mutex
+	steps map[*flight]struct{}
+	holds *simplelru.LRU[string, int] // the number of the last hold, by the session that was held
+	// Elsewhere tells other processes of a hold; nil where there are none. It must
+	// not block.
+	Elsewhere func(agent.Heard)
+}
+
+type flight struct {
+	session string
+	heard   []agent.Heard
+	cancel  context.CancelCauseFunc
+}
+
+// maxHolds bounds how many sessions' holds are remembered. One that is forgotten
+// reaches its steps by the workflows alone.
+const maxHolds = 10_000
+
+// NewFlights returns an empty registry; one serves a whole process.
+func NewFlights() *Flights {
+	lru, _ := simplelru.NewLRU[string, int](maxHolds, nil)
+	return &Flights{steps: map[*flight]struct{}{}, holds: lru}
+}
+
+// errHeld is why a step's context ends when its run, or one above it, is held.
+type errHeld struct{ agent.Heard }
+
+func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
+
+// Hold gives up what this process has in flight of a session and of all below
+// it, and tells the others.
+func (f *Flights) Hold(h agent.Heard) {
+	f.Heard(h)
+	if f.Elsewhere != nil {
+		f.Elsewhere(h)
+	}
+}
+
+// Heard gives up what this process has in flight of a session and of all below it.
+func (f *Flights) Heard(h agent.Heard) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n, ok := f.holds.Get(h.Session); !ok || n < h.N {
+		f.holds.Add(h.Session, h.N)
+	}
+	for s := range f.steps {
+		if under(s.session, h.Session) && !knows(s.heard, h) {
+			s.cancel(&errHeld{h})
+		}
+	}
+}
+
+// under tells whether a session is another or one below it.
+func under(session, above string) bool {
+	return session == above || strings.HasPrefix(session, above+"/")
+}
+
+func knows(heard []agent.Heard, h agent.Heard) bool {
+	return slices.ContainsFunc(heard, func(k agent.Heard) bool { return k.Session == h.Session && k.N >= h.N })
+}
+
+// enter registers a step that knows of some holds. Its context ends when a newer
+// one comes, or has ended already: then the step is not to be begun.
+func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard) (_ context.Context, leave func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
+		if n, ok := f.holds.Get(above); ok && !knows(heard, agent.Heard{Session: above, N: n}) {
+			cancel(&errHeld{agent.Heard{Session: above, N: n, Verb: agent.Interrupt}})
+			return ctx, func() {}
+		}
+		if !strings.Contains(above, "/") {
+			break
+		}
+	}
+	s := &flight{session, heard, cancel}
+	f.steps[s] = struct{}{}
+	return ctx, func() {
+		f.mu.Lock()
+		delete(f.steps, s)
+		f.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// heldBy is the hold that ended a context; nil where something else did, or nothing.
+func heldBy(ctx context.Context) *agent.Heard {
+	var held *errHeld
+	if errors.As(context.Cause(ctx), &held) {
+		return &held.Heard
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func TestSendToALiveRun(t *testing.T) {
+	f := &fake{update: func(_ context.Context, session string, _ agent.Command) (agent.Ack, error) {
+		return agent.Ack{Session: session, Run: "01a1", Seq: 7, Effect: agent.Accepted}, nil
+	}}
+	run, err := New(f, nil).Send(t.Context(), "trip-42/pay-1", "go on", &SendOptions{Mode: agent.SendQueue, By: "ana", ID: "m-1"})
+	require.NoError(t, err)
+	require.Equal(t, "01a1", run.ID)
+	require.EqualValues(t, 7, run.seq.Load())
+	require.JSONEq(t, `{"id":"m-1","by":"ana","text":"go on","mode":"queue"}`, wire(t, f.said[0]))
+}
+
+// atEnd is a session whose last run, of agent lead, has ended.
+func atEnd(t *testing.T) *fake {
+	return &fake{
+		update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, errCompleted },
+		describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+			return execution(t, "a", "01a1", completed, agent.Memo{}, map[string]any{agent.AttrAgent: "lead"}), nil
+		},
+	}
+}
+
+// At an end it begins the next run, with the agent of the last.
+func TestSendBeginsTheNextRun(t *testing.T) {
+	f := atEnd(t)
+	var begun agent.Start
+	f.begin = func(s agent.Start) (string, error) { begun = s; return "02b2", nil }
+	run, err := New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{By: "ana", ID: "m-1"})
+	require.NoError(t, err)
+	require.Equal(t, "02b2", run.ID)
+	want := agent.Start{V: 1, Agent: "lead", Input: agent.Input{Text: "go on"}, By: "ana", ID: "m-1", Carry: agent.CarryInherit}
+	require.Equal(t, want, begun)
+
+	_, err = New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{Agent: "other", By: "ana", ID: "m-1"})
+	require.NoError(t, err)
+	want.Agent = "other"
+	require.Equal(t, want, begun)
+	_, err = New(f, nil).Send(t.Context(), "a/b-1", "go on", nil)
+	require.ErrorIs(t, err, agent.Closed, "nobody but its parent begins a child")
+}
+
+func TestSendToNoSession(t *testing.T) {
+	missing := serviceerror.NewNotFound("no such workflow")
+	f := &fake{
+		update:   func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, missing },
+		describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) { return nil, missing },
+		begin:    func(agent.Start) (string, error) { return "01a1", nil },
+	}
+	_, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
+	require.ErrorIs(t, err, agent.NotFound)
+	_, err = New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{Agent: "lead"})
+	require.NoError(t, err)
+}
+
+// Somebody else may begin the next run first: then that one is told.
+func TestSendLosesTheRace(t *testing.T) {
+	f := atEnd(t)
+	busy := serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "02b2")
+	f.begin = func(agent.Start) (string, error) { return "", busy }
+	_, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
+	require.ErrorIs(t, err, agent.Busy)
+	require.Len(t, f.said, sendTries)
+	require.Equal(t, f.said[0], f.said[1], "the same message, with the same id")
+	f.begin = func(agent.Start) (string, error) {
+		f.update = func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{Run: "02b2"}, nil }
+		return "", busy
+	}
+	run, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
+	require.NoError(t, err)
+	require.Equal(t, "02b2", run.ID)
+}
+
+// A run that has decided to end takes nothing, and has to store what was said
+// before the next can begin.
+func TestSendWaitsForTheEnd(t *testing.T) {
+	for name, late := range map[string]func() (agent.Ack, error){
+		"refused": func() (agent.Ack, error) {
+			e := agent.Errorf(agent.Closed, "the run is at its end")
+			e.Run = "01a1"
+			return agent.Ack{}, e
+		},
+		"moot": func() (agent.Ack, error) { return agent.Ack{Run: "01a1", Effect: agent.Moot}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := atEnd(t)
+				info := execution(t, "a", "01a1", running, agent.Memo{}, map[string]any{agent.AttrAgent: "lead"})
+				f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) { return info, nil }
+				f.update = func(context.Context, string, agent.Command) (agent.Ack, error) { return late() }
+				f.history = silent
+				f.result = func(string) (agent.Outcome, error) { return agent.Outcome{Type: "outcome"}, nil }
+				f.begin = func(agent.Start) (string, error) { return "02b2", nil }
+				time.AfterFunc(3*pollFor, func() { f.history = closedHistory(); info.Status = completed })
+				began := time.Now()
+				run, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
+				require.NoError(t, err)
+				require.Equal(t, "02b2", run.ID)
+				require.GreaterOrEqual(t, time.Since(began), 3*pollFor)
+			})
+		})
+	}
+}
+
+func TestEmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		f := &fake{list: func(string) (all []*workflowpb.WorkflowExecutionInfo) {
+			for i := range 30 {
+				all = append(all, execution(t, fmt.Sprintf("s-%02d", i), fmt.Sprintf("r-%02d", i), running, agent.Memo{}, nil))
+			}
+			return all
+		}}
+		f.update = func(ctx context.Context, session string, command agent.Command) (agent.Ack, error) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(time.Second) // fake time
+			now.Add(-1)
+			switch session {
+			case "s-03":
+				return agent.Ack{}, agent.Errorf(agent.Stale, "waits for another payload")
+			case "s-04":
+				return agent.Ack{}, errCompleted
+			case "s-06":
+				return agent.Ack{Effect: agent.Moot}, nil
+			case "s-05", "s-02":
+				return agent.Ack{}, serviceerror.NewFailedPrecondition("no poller")
+			}
+			return accepted(ctx, session, command)
+		}
+		got, err := New(f, nil).Emit(t.Context(), "orders.paid", map[string]int{"order": 42}, &EmitOptions{ID: "e-1", By: "shop"})
+		require.NoError(t, err)
+		require.Equal(t, 25, got.Sent)
+		require.Len(t, got.Failed, 2)
+		require.Equal(t, []string{"s-02", "r-02"}, []string{got.Failed[0].Session, got.Failed[0].Run})
+		require.Equal(t, agent.NoWorker, got.Failed[1].Error.Code)
+		require.EqualValues(t, atOnce, most.Load())
+		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND FermataWaitsFor = 'topic:orders.paid'", f.queries[0])
+		require.Contains(t, f.said, agent.Command(agent.EmitOrder{Order: agent.Order{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))
+	})
+}
+
+func TestEmitRefuses(t *testing.T) {
+	c := New(&fake{}, nil)
+	for topic, payload := range map[string]any{"": nil, "no blanks": nil, "fine": make(chan int)} {
+		_, err := c.Emit(t.Context(), topic, payload, nil)
+		require.ErrorIs(t, err, agent.InvalidInput)
+	}
+	_, err := c.Emit(t.Context(), "fine", string(make([]byte, 70_000)), nil)
+	require.ErrorIs(t, err, agent.TooLarge)
+}

@@ -1,0 +1,218 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// closedHistory is the history of an execution that is completed.
+func closedHistory() func(context.Context, string) (*historypb.HistoryEvent, error) {
+	return func(context.Context, string) (*historypb.HistoryEvent, error) {
+		return &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED}, nil
+	}
+}
+
+// waiting is a run that a test lets rest, with what the server tells of it.
+type waiting struct {
+	*fake
+	info  *workflowpb.WorkflowExecutionInfo
+	state agent.RunStatus
+	asked int
+}
+
+func newWaiting(t *testing.T) (*waiting, *Run) {
+	w := &waiting{fake: &fake{history: silent}, info: execution(t, "a", "01a1", running, agent.Memo{}, map[string]any{agent.AttrAgent: "lead"})}
+	w.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) { return w.info, nil }
+	w.status = func(context.Context) (agent.RunStatus, error) { w.asked++; return w.state, nil }
+	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.Running, Turn: 3, Cost: 5, Seq: 20}
+	return w, &Run{client: New(w.fake, nil), Session: "a", ID: "01a1"}
+}
+
+func (w *waiting) rests(seq int64) {
+	w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.Paused}
+	w.info.HistoryLength += 4
+}
+
+// waits runs a wait and tells how long it took.
+func waits(t *testing.T, r *Run, meanwhile func()) (*agent.Outcome, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	done := make(chan *agent.Outcome)
+	go func() {
+		out, err := r.Wait(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	synctest.Wait()
+	meanwhile()
+	return <-done, time.Since(began)
+}
+
+// pass lets fake time pass, and what it wakes come to rest.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestWaitReturnsARestThatIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.rests(21)
+		out, took := waits(t, r, func() {})
+		require.Zero(t, took)
+		require.Equal(t, &agent.Outcome{
+			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.Suspended, Turns: 3, Cost: 5, Started: start, Seq: 21, Suspension: w.state.Suspension,
+		}, out)
+	})
+}
+
+// The history wakes it at once.
+func TestWaitIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		tasks := make(chan int64)
+		w.history = func(ctx context.Context, _ string) (*historypb.HistoryEvent, error) {
+			select {
+			case id := <-tasks:
+				return &historypb.HistoryEvent{EventId: id, EventType: enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		out, took := waits(t, r, func() {
+			tasks <- 4 // seen already
+			tasks <- 12
+			synctest.Wait()
+			require.Equal(t, 2, w.asked)
+			w.rests(22)
+			tasks <- 16
+		})
+		require.Zero(t, took)
+		require.Equal(t, "s-4", out.Suspension.ID)
+	})
+}
+
+// About one notice in a hundred is lost in the server.
+func TestWaitBearsALostNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		out, took := waits(t, r, func() {
+			pass(10*pollFor + pollFor/2) // fake time: looks that find nothing new do not ask the run
+			require.Equal(t, 1, w.asked)
+			w.rests(22)
+		})
+		require.Equal(t, 11*pollFor, took)
+		require.Equal(t, agent.Suspended, out.Status)
+	})
+}
+
+// A rest from before what was said last is none after it.
+func TestWaitIsForARestAfterTheOwnAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.rests(21)
+		r.acted(30)
+		r.acted(25)
+		out, _ := waits(t, r, func() { w.rests(31) })
+		require.EqualValues(t, 31, out.Seq)
+	})
+}
+
+// Without a worker a listing's knowledge has to do.
+func TestWaitWithoutAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.status = func(ctx context.Context) (agent.RunStatus, error) {
+			if w.asked++; w.asked%2 == 0 {
+				<-ctx.Done()
+				return agent.RunStatus{}, ctx.Err()
+			}
+			return agent.RunStatus{}, serviceerror.NewFailedPrecondition("no poller")
+		}
+		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.Suspended, Turn: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Tool: "pay"}}}
+		out, took := waits(t, r, func() {
+			pass(3 * pollFor)
+			w.info = execution(t, "a", "01a1", running, memo, map[string]any{agent.AttrAgent: "lead", agent.AttrWaitsFor: []string{"input_required", "approval"}})
+		})
+		require.LessOrEqual(t, took, 5*pollFor)
+		require.Equal(t, &agent.Outcome{
+			V: 1, Type: "outcome", Session: "a", Run: "01a1", Agent: "lead", Status: agent.Suspended, Turns: 3, Cost: 5, Started: start,
+			Suspension: &agent.Suspension{ID: "s-4", Kind: agent.InputRequired, Turn: 3, Since: start, Requests: []agent.Request{{
+				ID: "q-1", Type: agent.Approval, Session: "a", Run: "01a1", Suspension: "s-4", Agent: "lead", Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay"},
+			}}},
+		}, out)
+	})
+}
+
+// A run that goes on in another execution is waited for there, and one that ends
+// or is stopped has its own Outcome.
+func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.result = func(string) (agent.Outcome, error) {
+			return agent.Outcome{Type: "outcome", Status: agent.Completed, Text: "Rome"}, nil
+		}
+		second := execution(t, "a", "02b2", running, agent.Memo{}, nil)
+		second.FirstRunId = "01a1"
+		first := w.info
+		now := first
+		w.describe = func(_, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
+			if execution == "01a1" {
+				return first, nil
+			}
+			return now, nil
+		}
+		out, _ := waits(t, r, func() {
+			first.Status, now = continued, second
+			pass(2 * pollFor)
+			second.HistoryLength++
+			w.state.Status = agent.Completed
+			pass(2 * pollFor)
+			w.history = closedHistory()
+			second.Status = completed
+		})
+		require.Equal(t, "Rome", out.Text)
+	})
+}
+
+// A run that is being stopped may still look suspended; it rests no more.
+func TestWaitAfterAStopIsForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		w.update = accepted
+		w.result = func(string) (agent.Outcome, error) { return agent.Outcome{Type: "outcome", Status: agent.Stopped}, nil }
+		w.rests(21)
+		_, err := r.Stop(t.Context(), "", 0)
+		require.NoError(t, err)
+		out, _ := waits(t, r, func() {
+			pass(2 * pollFor)
+			w.history = closedHistory()
+			w.info.Status = completed
+		})
+		require.Equal(t, agent.Stopped, out.Status)
+		require.Zero(t, w.asked)
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r := newWaiting(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := r.Wait(ctx)
+		require.ErrorIs(t, err, agent.Timeout)
+		synctest.Wait() // nothing is left behind: the bubble would tell
+	})
+}

@@ -1,0 +1,211 @@
+package workflows
+
+import (
+	"errors"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+func dataOf(p *commonpb.Payload) []byte {
+	if p == nil {
+		return nil
+	}
+	return durable.Bytes(converter.NewRawValue(p))
+}
+
+// takeUpdates lets every verb be said by update, from the run's first task on.
+func (r *run) takeUpdates(ctx workflow.Context) error {
+	for _, verb := range signals.Verbs {
+		err := workflow.SetUpdateHandlerWithOptions(ctx, string(verb), func(ctx workflow.Context, raw converter.RawValue) (agent.Ack, error) {
+			return r.update(ctx, verb, durable.Bytes(raw))
+		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
+			return r.validate(ctx, verb, durable.Bytes(raw))
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validate refuses a verb before anything is recorded: it does all that update
+// would do, to a copy of the state. What became ready in this task and is not
+// stepped yet can only end the run: then the verb is moot.
+func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error {
+	command, bad := signals.Decode(verb, data)
+	if bad != nil {
+		return durable.Failure(bad, nil)
+	}
+	if bad := r.checkTokens(ctx, command); bad != nil {
+		return durable.Failure(bad, nil)
+	}
+	if !r.opened() {
+		return nil // nobody knows yet what the run is made of
+	}
+	state := r.state
+	for _, s := range r.queue.signals {
+		if in, err := r.read(s, state); err == nil {
+			if next, _, err := loop.Step(state, r.moment(ctx), in); err == nil {
+				state = next
+			}
+		}
+	}
+	_, _, err := loop.Step(state, r.moment(ctx), r.saying(ctx, command, state))
+	return depart(err)
+}
+
+// update obeys a verb and answers in the same task.
+func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
+	if !r.opened() {
+		if err := workflow.Await(ctx, r.opened); err != nil {
+			return agent.Ack{}, err
+		}
+	}
+	command, bad := signals.Decode(verb, data)
+	if bad != nil {
+		return agent.Ack{}, durable.Failure(bad, nil)
+	}
+	defer r.queue.ring()
+	r.settle(ctx)
+	ack, err := r.say(r.saying(ctx, command, r.state))
+	if errors.Is(err, agent.Closed) || r.over && err != nil {
+		s := r.state
+		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
+	}
+	return ack, depart(err)
+}
+
+// saying makes a verb the machine's input.
+func (r *run) saying(ctx workflow.Context, command agent.Command, state loop.State) loop.Said {
+	in := loop.Said{Command: command, ID: command.Common().ID, Matches: matches(command, state)}
+	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
+		if in.ID == "" {
+			in.ID = info.ID
+		}
+		in.Proved = proofs(command)
+	}
+	return in
+}
+
+// matches tells of an event whether a parked run waits for it.
+func matches(command agent.Command, state loop.State) bool {
+	e, ok := command.(agent.EmitOrder)
+	if !ok || state.Park == nil {
+		return false
+	}
+	for _, c := range state.Park.Conditions.List() {
+		if c.Event == nil || c.Event.Topic != e.Topic {
+			continue
+		}
+		if fits, err := signals.Matches(c.Event.Match, e.Payload); fits && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// say hands a verb to the machine and returns its answer.
+func (r *run) say(in loop.Said) (agent.Ack, error) {
+	r.ack = agent.Ack{}
+	err := r.step(in)
+	return r.ack, err
+}
+
+// read makes a signal the machine's input.
+func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
+	command, err := signals.Decode(agent.Verb(s.name), s.data)
+	if err != nil {
+		return nil, err
+	}
+	return loop.Said{Command: command, ID: command.Common().ID, Matches: matches(command, state)}, nil
+}
+
+// hear takes the signals that have come, in their order. One that has to be
+// refused is shown, since it can't be told.
+func (r *run) hear() {
+	for len(r.queue.signals) > 0 && r.opened() && !r.over {
+		s := r.queue.signals[0]
+		r.queue.signals = r.queue.signals[1:]
+		in, bad := r.read(s, r.state)
+		if bad == nil {
+			err := r.step(in)
+			if err == nil {
+				continue
+			}
+			bad = asError(err)
+		}
+		r.must(loop.Refused{Verb: s.name, Err: bad})
+	}
+}
+
+// tokens lists what a command proves its approvers with, by request.
+func tokens(command agent.Command) (list []loop.Proof) {
+	add := func(request, token string) {
+		if token != "" {
+			list = append(list, loop.Proof{Request: request, Approver: token})
+		}
+	}
+	switch c := command.(type) {
+	case agent.AnswerOrder:
+		add(c.Request, c.Token)
+	case agent.ApproveOrder:
+		add(c.Request, c.Token)
+	case agent.RejectOrder:
+		add(c.Request, c.Token)
+	case agent.AnswersOrder:
+		for _, a := range c.Answers {
+			switch {
+			case a.Answer != nil:
+				add(a.Request, a.Answer.Token)
+			case a.Approve != nil:
+				add(a.Request, a.Approve.Token)
+			case a.Reject != nil:
+				add(a.Request, a.Reject.Token)
+			}
+		}
+	}
+	return list
+}
+
+// checkTokens verifies tokens with this process's keys. It runs in validators
+// only, which no replay runs: what it lets through is recorded.
+func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
+	for _, t := range tokens(command) {
+		_, err := r.shell.Keys.Verify(t.Approver, signals.Claim{Session: r.state.Session, Run: r.state.Run, Request: t.Request}, workflow.Now(ctx))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// proofs reads who the tokens of a command name: they were verified before.
+func proofs(command agent.Command) []loop.Proof {
+	list := tokens(command)
+	for i := range list {
+		list[i].Approver = signals.ApproverOf(list[i].Approver)
+	}
+	return list
+}
+
+func asError(err error) *agent.Error {
+	var e *agent.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+func depart(err error) error {
+	if err == nil {
+		return nil
+	}
+	return durable.Failure(asError(err), nil)
+}

@@ -12,18 +12,18 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
 )
 
 // fake is a Temporal server as far as a client of ours sees one. What a test does
-// not set must not be asked for.
+// not set must not be asked for. What changes while it is asked changes in now.
 type fake struct {
 	client.Client // nil: panics
 
@@ -40,6 +40,12 @@ type fake struct {
 	said    []agent.Command
 	ids     []string // of updates
 	queries []string
+}
+
+func (f *fake) now(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
 var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -77,8 +83,22 @@ func (f *fake) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions,
 }
 
 func (f *fake) DescribeWorkflowExecution(_ context.Context, session, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	info, err := f.describe(session, execution)
-	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: info}, err
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: copied(info)}, err
+}
+
+func copied(info *workflowpb.WorkflowExecutionInfo) *workflowpb.WorkflowExecutionInfo {
+	raw, err := info.Marshal()
+	out := &workflowpb.WorkflowExecutionInfo{}
+	if err == nil {
+		err = out.Unmarshal(raw)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
 }
 
 // ListWorkflow gives a page for each execution.
@@ -115,7 +135,12 @@ func (e *events) HasNext() bool                          { e.e, e.err = e.next()
 func (e *events) Next() (*historypb.HistoryEvent, error) { return e.e, e.err }
 
 func (f *fake) GetWorkflowHistory(ctx context.Context, _, execution string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
-	return &events{next: func() (*historypb.HistoryEvent, error) { return f.history(ctx, execution) }}
+	return &events{next: func() (*historypb.HistoryEvent, error) {
+		f.mu.Lock()
+		history := f.history
+		f.mu.Unlock()
+		return history(ctx, execution)
+	}}
 }
 
 func (f *fake) GetWorkflow(_ context.Context, _, execution string) client.WorkflowRun {
@@ -144,7 +169,7 @@ func execution(t *testing.T, session, run string, status enums.WorkflowExecution
 	t.Helper()
 	info := &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: session, RunId: run}, FirstRunId: run, Status: status, HistoryLength: 10,
-		Type: &commonpb.WorkflowType{Name: signals.WorkflowType}, StartTime: timestamppb.New(start),
+		Type:             &commonpb.WorkflowType{Name: signals.WorkflowType},
 		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{}},
 		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{}},
 	}
@@ -159,10 +184,21 @@ func execution(t *testing.T, session, run string, status enums.WorkflowExecution
 	for name, v := range attributes {
 		info.SearchAttributes.IndexedFields[name] = payload(v)
 	}
-	if status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		info.CloseTime = timestamppb.New(start.Add(time.Minute))
-	}
+	lasted(t, info, start, start.Add(time.Minute))
 	return info
+}
+
+// lasted sets the times of an execution; one that runs is not closed.
+func lasted(t *testing.T, info *workflowpb.WorkflowExecutionInfo, from, until time.Time) {
+	t.Helper()
+	var times workflowpb.WorkflowExecutionInfo
+	text, err := json.Marshal(map[string]time.Time{"startTime": from, "closeTime": until})
+	require.NoError(t, err)
+	require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{}.Unmarshal(text, &times))
+	info.StartTime = times.GetStartTime()
+	if info.GetStatus() != running {
+		info.CloseTime = times.GetCloseTime()
+	}
 }
 
 const (

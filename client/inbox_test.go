@@ -105,8 +105,10 @@ func TestStartParkedWithABriefing(t *testing.T) {
 	var begun agent.Start
 	f := &fake{begin: func(s agent.Start) (string, error) { begun = s; return "01a1", nil }}
 	c := New(f, nil)
-	o := &StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Hour)}, Briefing: &agent.Handoff{V: 1, Task: "pay", Summary: "half is paid", SummarisedBy: agent.ByRule}}
-	_, err := c.Start(t.Context(), "payer", "go on", o)
+	o := &StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Hour)}, Briefing: &agent.Handoff{
+		V: 1, Session: "a", Run: "01a0", Agent: "payer", Status: agent.Stopped, Task: "pay", Reason: "requested", Summary: "half is paid", SummarisedBy: agent.ByRule,
+	}}
+	_, err := c.Start(t.Context(), "payer", "", o)
 	require.NoError(t, err)
 	require.Equal(t, o.Park, begun.Park)
 	require.Equal(t, o.Briefing, begun.Input.Briefing)

@@ -106,12 +106,17 @@ func TestSendWaitsForTheEnd(t *testing.T) {
 				f.history = silent
 				f.result = func(string) (agent.Outcome, error) { return agent.Outcome{Type: "outcome"}, nil }
 				f.begin = func(agent.Start) (string, error) { return "02b2", nil }
-				time.AfterFunc(3*pollFor, func() { f.history = closedHistory(); info.Status = completed })
-				began := time.Now()
-				run, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
-				require.NoError(t, err)
-				require.Equal(t, "02b2", run.ID)
-				require.GreaterOrEqual(t, time.Since(began), 3*pollFor)
+				sent := make(chan *Run)
+				go func() {
+					run, err := New(f, nil).Send(t.Context(), "a", "go on", nil)
+					if err != nil {
+						t.Error(err)
+					}
+					sent <- run
+				}()
+				pass(3 * pollFor)
+				f.now(func() { f.history, info.Status = closedHistory(), completed })
+				require.Equal(t, "02b2", (<-sent).ID)
 			})
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -17,10 +16,7 @@ import (
 func node(t *testing.T, session, run string, status enums.WorkflowExecutionStatus, from, until int) *workflowpb.WorkflowExecutionInfo {
 	info := execution(t, session, run, status, agent.Memo{V: 1, Run: run, Status: agent.Running}, map[string]any{agent.AttrAgent: "worker"})
 	info.FirstRunId = "" // listings do not tell it
-	info.StartTime = timestamppb.New(start.Add(time.Duration(from) * time.Minute))
-	if status != running {
-		info.CloseTime = timestamppb.New(start.Add(time.Duration(until) * time.Minute))
-	}
+	lasted(t, info, start.Add(time.Duration(from)*time.Minute), start.Add(time.Duration(until)*time.Minute))
 	return info
 }
 
@@ -35,8 +31,7 @@ func shown(t *testing.T, f *fake, session, run string) (out []string) {
 }
 
 func TestTree(t *testing.T) {
-	waiting := node(t, "a/pay-1/ask-1", "r4", running, 7, 0)
-	waiting = execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.Suspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"paused"}})
+	waiting := execution(t, "a/pay-1/ask-1", "r4", running, agent.Memo{V: 1, Run: "r4", Status: agent.Suspended, Suspension: "s-1"}, map[string]any{agent.AttrWaitsFor: []string{"paused"}})
 	top := node(t, "a", "r1", running, 5, 0)
 	top.FirstRunId = "r1"
 	f := &fake{

@@ -33,14 +33,21 @@ type waiting struct {
 func newWaiting(t *testing.T) (*waiting, *Run) {
 	w := &waiting{fake: &fake{history: silent}, info: execution(t, "a", "01a1", running, agent.Memo{}, map[string]any{agent.AttrAgent: "lead"})}
 	w.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) { return w.info, nil }
-	w.status = func(context.Context) (agent.RunStatus, error) { w.asked++; return w.state, nil }
+	w.status = func(context.Context) (agent.RunStatus, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.asked++
+		return w.state, nil
+	}
 	w.state = agent.RunStatus{Session: "a", Run: "01a1", Agent: "lead", Status: agent.Running, Turn: 3, Cost: 5, Seq: 20}
 	return w, &Run{client: New(w.fake, nil), Session: "a", ID: "01a1"}
 }
 
 func (w *waiting) rests(seq int64) {
-	w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.Paused}
-	w.info.HistoryLength += 4
+	w.now(func() {
+		w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, seq, &agent.Suspension{ID: "s-4", Kind: agent.Paused}
+		w.info.HistoryLength += 4
+	})
 }
 
 // waits runs a wait and tells how long it took.
@@ -144,7 +151,8 @@ func TestWaitWithoutAWorker(t *testing.T) {
 		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.Suspended, Turn: 3, Cost: 5, Since: start, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Tool: "pay"}}}
 		out, took := waits(t, r, func() {
 			pass(3 * pollFor)
-			w.info = execution(t, "a", "01a1", running, memo, map[string]any{agent.AttrAgent: "lead", agent.AttrWaitsFor: []string{"input_required", "approval"}})
+			rests := execution(t, "a", "01a1", running, memo, map[string]any{agent.AttrAgent: "lead", agent.AttrWaitsFor: []string{"input_required", "approval"}})
+			w.now(func() { w.info = rests })
 		})
 		require.LessOrEqual(t, took, 5*pollFor)
 		require.Equal(t, &agent.Outcome{
@@ -167,21 +175,19 @@ func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
 		second := execution(t, "a", "02b2", running, agent.Memo{}, nil)
 		second.FirstRunId = "01a1"
 		first := w.info
-		now := first
+		current := first
 		w.describe = func(_, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
 			if execution == "01a1" {
 				return first, nil
 			}
-			return now, nil
+			return current, nil
 		}
 		out, _ := waits(t, r, func() {
-			first.Status, now = continued, second
+			w.now(func() { first.Status, current = continued, second })
 			pass(2 * pollFor)
-			second.HistoryLength++
-			w.state.Status = agent.Completed
+			w.now(func() { second.HistoryLength, w.state.Status = second.HistoryLength+1, agent.Completed })
 			pass(2 * pollFor)
-			w.history = closedHistory()
-			second.Status = completed
+			w.now(func() { w.history, second.Status = closedHistory(), completed })
 		})
 		require.Equal(t, "Rome", out.Text)
 	})
@@ -198,8 +204,7 @@ func TestWaitAfterAStopIsForTheEnd(t *testing.T) {
 		require.NoError(t, err)
 		out, _ := waits(t, r, func() {
 			pass(2 * pollFor)
-			w.history = closedHistory()
-			w.info.Status = completed
+			w.now(func() { w.history, w.info.Status = closedHistory(), completed })
 		})
 		require.Equal(t, agent.Stopped, out.Status)
 		require.Zero(t, w.asked)

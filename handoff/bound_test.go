@@ -95,6 +95,15 @@ func TestASmallHandoffStays(t *testing.T) {
 	require.Greater(t, len(jsonOf(t, fits)), 200<<10)
 	require.LessOrEqual(t, len(jsonOf(t, fits)), 256<<10)
 	require.True(t, reflect.DeepEqual(fits, Bound(fits)))
+
+	h.Children = slices.Clone(h.Children)
+	h.Children[0].Summary = ""
+	text := strings.Repeat("x", maxHandoff-len(jsonOf(t, h)))
+	h.Children[0].Summary = text
+	require.Len(t, jsonOf(t, h), 256<<10)
+	require.Equal(t, text, Bound(h).Children[0].Summary, "to the last byte")
+	h.Children[0].Summary += "x"
+	require.Contains(t, Bound(h).Children[0].Summary, "[cut here: ")
 }
 
 func TestTheLongestAreCut(t *testing.T) {

@@ -156,13 +156,14 @@ func evidenceOf(session string, evidence []agent.Evidence) []agent.Evidence {
 	})
 }
 
-// few keeps the beginning of a list that is too long, and its mark as the last entry.
+// few keeps the beginning of a list that is too long, and its mark as the last
+// entry. The list is the caller's own.
 func few[T any](list []T, mark func(left int) T) []T {
 	if len(list) <= maxEntries {
 		return list
 	}
 	kept := maxEntries - 1
-	return append(list[:kept:kept], mark(len(list)-kept))
+	return append(list[:kept], mark(len(list)-kept))
 }
 
 func more(left int) string { return fmt.Sprintf("[cut here: %d more are not shown]", left) }

@@ -47,9 +47,9 @@ func TestTheModelCantChangeWhatTheRuntimeKnows(t *testing.T) {
 }
 
 func TestItemsThatAreNotTheSame(t *testing.T) {
-	h := Complete(agent.Handoff{Session: "s", Done: []agent.Item{{What: "edited", Ref: "a.go"}}},
-		`{"summary":"x","done":[{"what":"edited","ref":"b.go"},{"what":"edited","ref":"b.go"},{"what":"edited"}]}`)
-	require.Equal(t, []agent.Item{{What: "edited", Ref: "a.go", By: "s"}, {What: "edited", Ref: "b.go", By: "s"}}, h.Done)
+	h := Complete(agent.Handoff{Session: "s", Done: []agent.Item{{What: "edited", Ref: "a.go"}, {What: "tested"}}},
+		`{"summary":"x","done":[{"what":"edited","ref":"b.go"},{"what":"edited","ref":"b.go"},{"what":"edited"},{"what":"tested","ref":"a_test.go"}]}`)
+	require.Equal(t, []agent.Item{{What: "edited", Ref: "a.go", By: "s"}, {What: "tested", By: "s"}, {What: "edited", Ref: "b.go", By: "s"}}, h.Done)
 }
 
 func TestWaysToSayIt(t *testing.T) {

@@ -48,7 +48,7 @@ func fold(h *agent.Handoff, o agent.Outcome, text string) {
 		why = "it has not ended: " + ending(o.Status, h.Reason)
 	}
 	h.Summary = withWords(why, text)
-	if o.Turns == 0 && blank(text) {
+	if o.Turns == 0 {
 		h.NotBegun = itemOf(h.Session, why)
 		return
 	}

@@ -1,0 +1,112 @@
+package signals
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Conditions are read by one reader wherever they come from, a start among them,
+// so that the same fault is told in the same way (catalogue HL-65 to HL-70, HA-139).
+func TestConditionsThatCantBeMeant(t *testing.T) {
+	for data, path := range map[string]string{
+		// HL-65: unknown keys, with their path.
+		`{"foo":1}`:                                      "foo",
+		`{"timeout":{"extra":true}}`:                     "timeout",
+		`{"event":{"topic":"x","extra":true}}`:           "event.extra",
+		`{"any":[{"after":"1h"},{"on_timeout":"fail"}]}`: "any[1].on_timeout",
+		// HL-66: what triggers it is an object of a form.
+		`{"event":"orders.paid"}`:                    "event",
+		`{"event":{}}`:                               "event.topic",
+		`{"event":{"topic":"x","match":{"type":3}}}`: "event.match",
+		`{"event":{"topic":"x","match":"x"}}`:        "event.match",
+		`{"any":[{"event":{"topic":"a b"}}]}`:        "any[0].event.topic",
+		// HL-67: times are positive durations.
+		`{"after":"-1m"}`:          "after",
+		`{"after":"5"}`:            "after",
+		`{"after":5}`:              "after",
+		`{"any":[{"after":"0s"}]}`: "any[0]",
+		`{"any":[{}]}`:             "any[0]",
+		`{"at":"tomorrow"}`:        "at",
+		`{"at":"2026-11-21T08:00:00Z","after":"1h"}`:           "after",
+		`{"any":[{"at":"2026-11-21T08:00:00Z","after":"1h"}]}`: "any[0].after",
+		// HL-68, HL-70: what a time-out means is one of four.
+		`{"after":"1h","on_timeout":"explode"}`:           "on_timeout",
+		`{"after":"1h","on_timeout":""}`:                  "on_timeout",
+		`{"after":"1h","on_timeout":"resume_with_input"}`: "input",
+		`{"after":"1h","input":"go on"}`:                  "input",
+		// HL-69: topics have a form.
+		`{"event":{"topic":""}}`:          "event.topic",
+		`{"event":{"topic":" "}}`:         "event.topic",
+		`{"event":{"topic":"bad topic"}}`: "event.topic",
+		`{"event":{"topic":"a/b"}}`:       "event.topic",
+	} {
+		_, err := DecodeConditions([]byte(data))
+		var e *agent.Error
+		require.True(t, errors.As(err, &e), data)
+		require.Equal(t, agent.InvalidInput, e.Code, data)
+		require.Equal(t, path, e.Path, "%s: %v", data, e)
+		_, refusal := DecodeStart([]byte(`{"agent":"a","input":{"text":"x"},"park":` + data + `}`))
+		require.NotNil(t, refusal, data)
+		require.Equal(t, agent.InvalidInput, refusal.Code, data)
+		require.Equal(t, "park."+path, refusal.Path, "%s: %v", data, refusal)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	paid := &agent.EventCondition{Topic: "orders.paid"}
+	for data, want := range map[string]agent.Conditions{
+		``:                                    {},
+		`{}`:                                  {},
+		`{"after":"168h"}`:                    {After: agent.Duration(168 * time.Hour)},
+		`{"at":"2026-11-21T08:00:00Z"}`:       {At: at},
+		`{"event":{"topic":"orders.paid"}}`:   {Event: paid},
+		`{"event":{"topic":" orders.paid "}}`: {Event: paid}, // HL-69: stored without the blanks
+		`{"any":[{"after":"1h"},{"event":{"topic":" orders.paid"}}]}`: {Any: []agent.Condition{{After: agent.Duration(time.Hour)}, {Event: paid}}},
+		`{"after":"1h","on_timeout":"resume_with_summary"}`:           {After: agent.Duration(time.Hour)},
+		`{"after":"1h","on_timeout":"fail"}`:                          {After: agent.Duration(time.Hour), OnTimeout: agent.TimeoutFails},
+		`{"after":"1h","on_timeout":"cancel"}`:                        {After: agent.Duration(time.Hour), OnTimeout: agent.TimeoutCancels},
+		`{"after":"1h","on_timeout":"resume_with_input","input":"x"}`: {After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "x"},
+	} {
+		if want.OnTimeout == "" {
+			want.OnTimeout = agent.ResumeWithSummary // HL-68
+		}
+		got, err := DecodeConditions([]byte(data))
+		require.NoError(t, err, data)
+		require.Equal(t, want, got, data)
+	}
+}
+
+// What is tidied is a copy.
+func TestTidyLeavesWhatItWasGiven(t *testing.T) {
+	given := agent.Conditions{Event: &agent.EventCondition{Topic: " a "}, Any: []agent.Condition{{Event: &agent.EventCondition{Topic: " b "}}}}
+	got, err := TidyConditions(given)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, []string{got.Event.Topic, got.Any[0].Event.Topic})
+	require.Equal(t, []string{" a ", " b "}, []string{given.Event.Topic, given.Any[0].Event.Topic})
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		match, payload string
+		want           bool
+	}{
+		{``, ``, true}, {``, `{"a":1}`, true}, {`{}`, `3`, true},
+		{`{"type":"object","required":["order"]}`, `{"order":42}`, true},
+		{`{"type":"object","required":["order"]}`, `{"other":42}`, false},
+		{`{"properties":{"order":{"const":42}}}`, `{"order":41}`, false},
+		{`{"type":"object"}`, ``, false}, {`{"type":"null"}`, ``, true},
+	} {
+		got, err := Matches([]byte(c.match), []byte(c.payload))
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, "%s of %s", c.match, c.payload)
+	}
+	_, err := Matches([]byte(`{`), nil)
+	require.Error(t, err)
+	_, err = Matches(nil, []byte(`{`))
+	require.Error(t, err)
+}

@@ -70,6 +70,7 @@ func (d *Deeds) Register(r durable.Registry) {
 	AskModel.Handle(r, d.askModel)
 	CallTool.Handle(r, d.callTool)
 	Seal.Handle(r, d.seal)
+	Lease.Handle(r, d.lease)
 }
 
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,

@@ -20,7 +20,7 @@ import (
 type Flights struct {
 	mu    sync.Mutex
 	steps map[*flight]struct{}
-	holds *simplelru.LRU[string, int] // the number of the last hold, by the session that was held
+	holds *simplelru.LRU[string, agent.Heard] // the last hold, by the session that was held
 	// Elsewhere tells other processes of a hold; nil where there are none. It must
 	// not block.
 	Elsewhere func(agent.Heard)
@@ -38,7 +38,7 @@ const maxHolds = 10_000
 
 // NewFlights returns an empty registry; one serves a whole process.
 func NewFlights() *Flights {
-	lru, _ := simplelru.NewLRU[string, int](maxHolds, nil)
+	lru, _ := simplelru.NewLRU[string, agent.Heard](maxHolds, nil)
 	return &Flights{steps: map[*flight]struct{}{}, holds: lru}
 }
 
@@ -60,8 +60,8 @@ func (f *Flights) Hold(h agent.Heard) {
 func (f *Flights) Heard(h agent.Heard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if n, ok := f.holds.Get(h.Session); !ok || n < h.N {
-		f.holds.Add(h.Session, h.N)
+	if last, ok := f.holds.Get(h.Session); !ok || last.N < h.N {
+		f.holds.Add(h.Session, h)
 	}
 	for s := range f.steps {
 		if under(s.session, h.Session) && !knows(s.heard, h) {
@@ -86,8 +86,8 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
-		if n, ok := f.holds.Get(above); ok && !knows(heard, agent.Heard{Session: above, N: n}) {
-			cancel(&errHeld{agent.Heard{Session: above, N: n, Verb: agent.Interrupt}})
+		if h, ok := f.holds.Get(above); ok && !knows(heard, h) {
+			cancel(&errHeld{h})
 			return ctx, func() {}
 		}
 		if !strings.Contains(above, "/") {
@@ -111,4 +111,12 @@ func heldBy(ctx context.Context) *agent.Heard {
 		return &held.Heard
 	}
 	return nil
+}
+
+// enter begins a step: its context ends when a hold comes that its run does not
+// know of, or when its run's parent is gone.
+func (d *Deeds) enter(ctx context.Context, session string, heard []agent.Heard, parent *agent.Parent) (context.Context, func()) {
+	ctx, leave := d.Flights.enter(ctx, session, heard)
+	ctx, stop := d.watch(ctx, parent)
+	return ctx, func() { stop(); leave() }
 }

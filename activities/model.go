@@ -37,8 +37,9 @@ type AskInput struct {
 	Output  json.RawMessage `json:"output,omitempty"`
 	// Within is how long all of it may take; zero means as long as the Spec says.
 	Within agent.Duration `json:"within,omitempty"`
-	// Heard are the holds that the run knows of.
-	Heard []agent.Heard `json:"heard,omitempty"`
+	// Heard are the holds that the run knows of, and Parent is the run above.
+	Heard  []agent.Heard `json:"heard,omitempty"`
+	Parent *agent.Parent `json:"parent,omitempty"`
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -57,7 +58,7 @@ func bounded(reply agent.Reply, model string) error {
 
 func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
 	defer beat(ctx)()
-	ctx, leave := d.Flights.enter(ctx, in.Session, in.Heard)
+	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil

@@ -43,8 +43,9 @@ type ToolInput struct {
 	Attempts int            `json:"attempts,omitempty"`
 	// Edited arguments are a person's: the Spec's rules are asked once more.
 	Edited bool `json:"edited,omitempty"`
-	// Heard are the holds that the run knows of.
-	Heard []agent.Heard `json:"heard,omitempty"`
+	// Heard are the holds that the run knows of, and Parent is the run above.
+	Heard  []agent.Heard `json:"heard,omitempty"`
+	Parent *agent.Parent `json:"parent,omitempty"`
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short
@@ -60,7 +61,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		defer beat(ctx)()
 	}
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
-	ctx, leave := d.Flights.enter(ctx, in.Session, in.Heard)
+	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."

@@ -31,11 +31,14 @@ type Parent struct {
 // HoldOrder passes a verb on from a run to one below it (wire §10).
 type HoldOrder struct {
 	Run string `json:"run"` // the receiver's
-	// Verb is pause, interrupt, stop or cancel, or resume to lift.
+	// Verb is pause, interrupt, resume, stop or cancel.
 	Verb Verb `json:"verb"`
-	// Hold is the one that is laid or lifted.
-	Hold     Hold     `json:"hold"`
-	N        int      `json:"n"` // its number
+	// Own tells that the parent's model means this run alone; else Held are all the
+	// holds above the receiver, whatever came before, and Heard the holds that the
+	// sender knows of: one that it does not know of yet is not lifted.
+	Own      bool     `json:"own,omitempty"`
+	Held     []Hold   `json:"held,omitempty"`
+	Heard    []Heard  `json:"heard,omitempty"`
 	Grace    Duration `json:"grace,omitempty"`
 	Deadline Duration `json:"deadline,omitempty"`
 	By       string   `json:"by,omitempty"`

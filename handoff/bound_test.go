@@ -76,6 +76,22 @@ func TestATreeOf364AgentsFits(t *testing.T) {
 	}
 }
 
+// Where there is more room, the beginnings of long texts stay.
+func TestSmallerTreesKeepMore(t *testing.T) {
+	for _, n := range []int{1, 5, 15} {
+		whole := deepTree(n, 16_000)
+		h := Bound(whole)
+		require.LessOrEqual(t, len(jsonOf(t, h)), 256<<10)
+		require.Greater(t, len(jsonOf(t, h)), 128<<10)
+		for one := range h.All() {
+			require.True(t, pointsTo(one, one.Session))
+			require.Contains(t, one.Summary, "Sum A long text")
+			require.Contains(t, one.Failed[1].What, "[cut here: ")
+			require.Equal(t, "a.go", one.Failed[1].Ref, "where to look stays")
+		}
+	}
+}
+
 // The longest sessions that Temporal takes leave no room for anything else.
 func TestATreeOfTheLongestNamesFits(t *testing.T) {
 	whole := deepTree(364, 1000)

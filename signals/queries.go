@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -20,6 +21,8 @@ var (
 	Status = durable.Query[None, agent.RunStatus]{Name: "status"}
 	// Suspension asks what a run waits for.
 	Suspension = durable.Query[None, Resting]{Name: "suspension"}
+	// Tree asks for the run and those right below it, as it has heard of them.
+	Tree = durable.Query[None, Nodes]{Name: "tree"}
 	// Transcript asks for messages of the log's open part. A query can't read the
 	// store: the whole conversation is client.Transcript's to put together.
 	Transcript = durable.Query[Page, Messages]{Name: "transcript"}
@@ -35,6 +38,13 @@ var (
 type Resting struct {
 	V          int               `json:"v"`
 	Suspension *agent.Suspension `json:"suspension,omitempty"`
+}
+
+// Nodes answers [Tree]: the run itself comes first.
+type Nodes struct {
+	V     int          `json:"v"`
+	AsOf  time.Time    `json:"as_of"`
+	Nodes []agent.Node `json:"nodes"`
 }
 
 // Page asks for a part of a list.

@@ -48,7 +48,7 @@ func TestATokenIsGoodForItsRequest(t *testing.T) {
 	require.Equal(t, odd.Approver, approver)
 }
 
-const goldenToken = ""
+const goldenToken = "v1.k1.1795251600.YW5hQGFjbWUuY29t.TeBzRqBzGsf1M_yikxs-_014NFH3XkZrHpnOTGIRN38"
 
 // A golden token: one that is under way when a worker is replaced stays good.
 func TestTokensStayWhatTheyAre(t *testing.T) {

@@ -107,7 +107,7 @@ func TestVerbsInShort(t *testing.T) {
 		{``, agent.PauseOrder{}}, {`{}`, agent.InterruptOrder{}}, {``, agent.ResumeOrder{}}, {``, agent.StopOrder{}}, {``, agent.CancelOrder{}},
 		{`{"text":"x"}`, agent.SendOrder{Text: "x"}},
 		{`{"request":"q-7","choice":0}`, agent.AnswerOrder{Request: "q-7", Choice: &choice}},
-		{`{"request":"q-7","data":""}`, agent.AnswerOrder{Request: "q-7", Data: []byte(`""`)}},
+		{`{"request":"q-7","data":0}`, agent.AnswerOrder{Request: "q-7", Data: []byte("0")}},
 		{`{"request":"q-7"}`, agent.ApproveOrder{Request: "q-7"}},
 		{`{"topic":"orders.paid","payload":3}`, agent.EmitOrder{Topic: "orders.paid", Payload: []byte("3")}},
 		{`{"answers":[{"request":"q-7","approve":{}},{"request":"q-8","answer":{"text":"Rome"}}]}`, agent.AnswersOrder{Answers: []agent.AnswerTo{

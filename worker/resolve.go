@@ -36,6 +36,7 @@ func (o *Options) resolve() (*activities.Deeds, error) {
 	for _, def := range o.Agents {
 		faults = append(faults, o.addAgent(d, def)...)
 	}
+	faults = append(faults, addSubAgents(d)...)
 	return d, errors.Join(faults...)
 }
 
@@ -95,6 +96,29 @@ func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []
 		}
 	}
 	d.Agents[def.Name] = a
+	return faults
+}
+
+// addSubAgents finds the agents that agents may give work to, and describes them
+// as they describe themselves.
+func addSubAgents(d *activities.Deeds) (faults []error) {
+	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
+		a := d.Agents[name]
+		a.Spec.Agents = slices.Clone(a.Spec.Agents)
+		for i, sub := range a.Spec.Agents {
+			below, ok := d.Agents[sub.Agent]
+			if !ok {
+				faults = append(faults, agent.Errorf(agent.UnknownAgent, "agent %s: agents[%d]: there is no agent %q; the worker has %s", name, i, sub.Agent, names(d.Agents)).At("agents"))
+			}
+			if sub.Description == "" {
+				a.Spec.Agents[i].Description = below.Spec.Description
+			}
+			if err := model.CheckOutput(sub.Output); err != nil {
+				faults = append(faults, durable.Within("agent "+name+": agents", err))
+			}
+		}
+		d.Agents[name] = a
+	}
 	return faults
 }
 

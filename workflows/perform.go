@@ -34,7 +34,15 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.Fold:
-		r.must(loop.Folded{Handoff: handoff.Bound(handoff.Complete(e.Known, e.Said))})
+		r.after = append(r.after, loop.Folded{Handoff: fold(e)})
+	case loop.StartChild:
+		r.startChild(ctx, e)
+	case loop.TellChild:
+		r.tellChild(ctx, e)
+	case loop.TellParent:
+		r.tellParent(ctx, e)
+	case loop.Lease:
+		r.lease(ctx, e)
 	case loop.Acknowledge:
 		r.ack = e.Ack
 	case loop.Publish:
@@ -76,11 +84,8 @@ func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 // await makes the machine's input of a future when it is ready.
 func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
 	r.selector.AddFuture(f.Raw, func(workflow.Future) {
-		if r.over {
-			return
-		}
 		if in := input(f.Get(ctx)); in != nil {
-			r.must(in)
+			r.take(in)
 		}
 	})
 }
@@ -122,7 +127,7 @@ const grace = 15 * time.Second
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.AskInput{
 		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx), AfterToolResult: e.AfterToolResult,
-		Note: e.Note, Heard: r.state.Heard,
+		Note: e.Note, Heard: r.state.Heard, Parent: r.parent(),
 	}
 	timeout := time.Duration(r.state.Spec.ModelTimeout)
 	if e.Summary != "" {
@@ -141,6 +146,14 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		}
 		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply)}
 	})
+}
+
+// parent is the run above, whose end ends this one; nil for a root.
+func (r *run) parent() *agent.Parent {
+	if r.state.Birth == nil {
+		return nil
+	}
+	return &r.state.Birth.Parent
 }
 
 // freshPrompt asks for what the run goes on with in the place of all that was said.

@@ -21,6 +21,9 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 		signals.Suspension.Handle(ctx, func(signals.None) (signals.Resting, error) {
 			return signals.Resting{V: agent.Version, Suspension: r.state.Suspension()}, nil
 		}),
+		signals.Tree.Handle(ctx, func(signals.None) (signals.Nodes, error) {
+			return signals.Nodes{V: agent.Version, AsOf: workflow.Now(ctx).UTC(), Nodes: r.state.Nodes()}, nil
+		}),
 		signals.Transcript.Handle(ctx, func(p signals.Page) (signals.Messages, error) {
 			l := r.state.Log
 			return signals.MessagesOf(l.Head, l.Seq, l.Tail, p)

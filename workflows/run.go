@@ -36,8 +36,8 @@ func (s *Shell) Register(r Registry) {
 }
 
 // run is one execution of a run. carried is the state that the execution before
-// it handed on; from outside nobody can set it.
-func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *loop.State) (*agent.Outcome, error) {
+// it handed on, birth what the run above says of it; from outside nobody can set them.
+func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *loop.State, birth *agent.Birth) (*agent.Outcome, error) {
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
@@ -56,10 +56,13 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 		r.must(loop.Continued{})
 	} else {
 		in, err := signals.DecodeStart(durable.Bytes(start))
-		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil {
+		if info.ParentWorkflowExecution == nil {
+			birth = nil
+		}
+		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
 		}
-		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Err: err})
+		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Birth: birth, Err: err})
 	}
 	r.awaitCancel()
 	r.awaitSignals()
@@ -97,8 +100,9 @@ type run struct {
 	// disarm takes the last wake-up's timer back; rung tells that it has come.
 	disarm workflow.CancelFunc
 	rung   bool
-	ack    agent.Ack // of the verb that was said last
-	carry  bool      // the machine wants a new execution
+	ack    agent.Ack    // of the verb that was said last
+	after  []loop.Input // what an effect brought at once
+	carry  bool         // the machine wants a new execution
 	over   bool
 	next   error // continue-as-new
 }
@@ -117,6 +121,11 @@ func (r *run) step(in loop.Input) error {
 	r.state = state
 	for _, e := range effects {
 		r.perform(r.ctx, e)
+	}
+	for len(r.after) > 0 {
+		in := r.after[0]
+		r.after = r.after[1:]
+		r.must(in)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
 		Timeout: agent.Duration(toolTime),
-		Edited:  e.Edited, Heard: r.state.Heard,
+		Edited:  e.Edited, Heard: r.state.Heard, Parent: r.parent(),
 	}
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout

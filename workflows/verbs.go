@@ -120,6 +120,9 @@ func (r *run) say(in loop.Said) (agent.Ack, error) {
 
 // read makes a signal the machine's input.
 func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
+	if s.name == signals.Child || s.name == signals.Hold {
+		return readTree(s)
+	}
 	command, err := signals.Decode(agent.Verb(s.name), s.data)
 	if err != nil {
 		return nil, err
@@ -140,6 +143,9 @@ func (r *run) hear() {
 				continue
 			}
 			bad = asError(err)
+		}
+		if in != nil && bad.Code == agent.Stale && (s.name == signals.Child || s.name == signals.Hold) {
+			continue // runs tell each other more than once
 		}
 		r.must(loop.Refused{Verb: s.name, Err: bad})
 	}

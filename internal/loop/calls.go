@@ -115,6 +115,8 @@ func (s *step) reject(c agent.ToolCall, r agent.Reply) (agent.ToolResult, bool) 
 	result := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected}
 	_, known := s.Spec.Tool(c.Tool)
 	switch {
+	case slices.Contains(s.Beyond, c.Tool):
+		result.Text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
 	case !known:
 		result.Text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
 	case c.Malformed != "":
@@ -154,7 +156,19 @@ func (s *step) startCalls() {
 	active := s.active()
 	for i := range s.Calls {
 		c := &s.Calls[i]
-		if c.State != Waiting || active >= s.Spec.ParallelTools || !s.mayBegin(c) {
+		if c.State != Waiting || !s.mayBegin(c) {
+			continue
+		}
+		switch tool, _ := s.Spec.Tool(c.Tool); {
+		case tool.By == agent.BySubAgent:
+			if !s.held() {
+				s.delegate(c)
+			}
+			continue
+		case slices.Contains(lifecycleNames, c.Tool):
+			s.oversee(c)
+			continue
+		case active >= s.Spec.ParallelTools:
 			continue
 		}
 		active++
@@ -311,6 +325,8 @@ func (s *step) abandonTurn() {
 		switch c.State {
 		case Done:
 			continue
+		case Below:
+			r.Text = "Not finished: the run ended before the agent did."
 		case Active:
 			r.Status, r.Text = agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect."
 		}

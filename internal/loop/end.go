@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -72,6 +73,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.abandonTurn()
 	s.do(Abandon{})
 	s.stopWaiting()
+	s.leaveChildren()
 	s.Outcome = &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
 		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
@@ -86,6 +88,34 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.sealRest(true)
 }
 
+// leaveWithin is how long an end waits for the runs below to end.
+const leaveWithin = 10 * time.Second
+
+// leaveChildren ends what still works below: no child outlives its parent.
+func (s *step) leaveChildren() {
+	if !s.liveChildren() {
+		return
+	}
+	s.LeaveBy = s.At.Add(leaveWithin)
+	s.Numbers.Hold++
+	s.hear(agent.Heard{Session: s.Session, N: s.Numbers.Hold})
+	s.do(Broadcast{Session: s.Session, N: s.Numbers.Hold, Verb: agent.Cancel})
+	s.tellChildren(agent.HoldOrder{Verb: agent.Cancel, Heard: slices.Clone(s.Heard), Reason: reasonParent})
+}
+
+// leave reaches the end when all is stored and nothing works below any more, or
+// has had its time.
+func (s *step) leave() {
+	switch {
+	case s.Log.Sealing > 0:
+	case len(s.Log.Tail) > 0:
+		s.seal(true)
+	case s.liveChildren() && s.At.Before(s.LeaveBy):
+	default:
+		s.ended()
+	}
+}
+
 // stopWaiting forgets what the run waited for: nothing can be answered at an end.
 func (s *step) stopWaiting() {
 	if s.Wait != nil && s.Wait.Resting {
@@ -97,6 +127,7 @@ func (s *step) stopWaiting() {
 // ended is the end.
 func (s *step) ended() {
 	s.Phase, s.Since = Ended, s.At
+	s.reportEnd()
 	s.do(Publish{}, Complete{})
 }
 

@@ -34,8 +34,8 @@ func (s *step) hold(from agent.HoldFrom) *agent.Hold {
 	return nil
 }
 
-// holdOwn is pause or interrupt, said to this session.
-func (s *step) holdOwn(verb agent.Verb, o agent.Order, reason string, grace agent.Duration) error {
+// holdAs is pause or interrupt, said to this session or by its parent's model.
+func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.Order, reason string, grace agent.Duration) error {
 	if s.Stopping != nil {
 		return s.already()
 	}
@@ -46,7 +46,8 @@ func (s *step) holdOwn(verb agent.Verb, o agent.Order, reason string, grace agen
 	n := s.Numbers.Hold
 	s.lay(agent.Hold{
 		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: verb, By: o.By, Reason: reason, At: s.now(),
-	}, n, agent.ByOperator)
+	}, n, by)
+	s.tellChildren(s.pass(verb, grace))
 	if verb == agent.Interrupt {
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
 		s.giveUp(grace, "the run was interrupted")
@@ -87,25 +88,29 @@ func (s *step) hear(h agent.Heard) {
 	s.Heard[i].N = max(s.Heard[i].N, h.N)
 }
 
-func (s *step) hasHeard(h agent.Heard) bool {
-	return slices.ContainsFunc(s.Heard, func(old agent.Heard) bool { return old.Session == h.Session && old.N >= h.N })
-}
+func (s *step) hasHeard(h agent.Heard) bool { return knows(s.Heard, h) }
 
-// above tells whether a session is this run's or one that it was born under.
-func (s *step) above(session string) bool {
-	return strings.HasPrefix(s.Session+"/", session+"/")
-}
+// above tells whether a session is one that this run was born under.
+func (s *step) above(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
 
-// heardBySteps takes a hold that a step met before the run heard of it. It
-// returns whether the step was right to stop.
+// heardBySteps takes a hold, or an end, of a run above that a step met before this
+// run heard of it. It returns whether the step was right to stop.
 func (s *step) heardBySteps(h agent.Heard) bool {
-	if s.hasHeard(h) || h.Session == s.Session || !s.above(h.Session) {
+	if s.hasHeard(h) || !s.above(h.Session) {
 		return s.held() || s.Stopping != nil || s.Giving != nil
 	}
-	s.lay(agent.Hold{
-		ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
-	}, h.N, agent.ByParent)
-	s.giveUp(0, "the run was interrupted")
+	s.hear(h)
+	s.resumed = agent.Resumed{Cause: agent.ByParent}
+	if h.Verb == agent.Cancel {
+		return s.cancelled(reasonParent) == nil
+	}
+	if s.Stopping == nil {
+		s.lay(agent.Hold{
+			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
+		}, h.N, agent.ByParent)
+		s.tellChildren(s.pass(agent.Interrupt, 0))
+		s.giveUp(0, "the run was interrupted")
+	}
 	return true
 }
 

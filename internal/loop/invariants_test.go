@@ -50,13 +50,13 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 		}
 		for _, e := range effects {
 			switch e.(type) {
-			case CallModel, CallTool:
+			case CallModel, CallTool, StartChild:
 				require.Fail(t, "something was begun under a hold", "%T under %+v", e, h)
 			}
 		}
 	}
 	if w := after.Wait; w != nil && !after.over() {
-		require.True(t, len(after.Holds) > 0 || len(after.Requests) > 0 || after.Park != nil, "a suspension waits for something")
+		require.True(t, len(after.Holds) > 0 || len(after.Requests) > 0 || after.Park != nil || (&step{State: after}).childrenRest(), "a suspension waits for something")
 		require.Nil(t, after.Stopping)
 	}
 	for _, r := range after.Requests {

@@ -24,6 +24,8 @@ type (
 		Start        agent.Start
 		// Brief is the text of the start's briefing.
 		Brief string
+		// Birth is what the run above says of this one; nil for a root.
+		Birth *agent.Birth
 		Err   *agent.Error
 	}
 	// Opened brings what the run is made of, or why it can't be (Err).
@@ -92,6 +94,21 @@ type (
 		Verb string
 		Err  *agent.Error
 	}
+	// ChildStarted tells that a child has begun, as a run, or why it could not (Err).
+	ChildStarted struct {
+		Session, Run string
+		Err          *agent.Error
+	}
+	// ChildEnded is how a child ended.
+	ChildEnded struct {
+		Session string
+		Outcome *agent.Outcome
+	}
+	// Reported is what a child says of itself, Ordered what the run above wants.
+	Reported struct{ Report agent.ChildReport }
+	Ordered  struct{ Order agent.HoldOrder }
+	// Leased tells whether the parent is gone.
+	Leased struct{ Gone bool }
 	// Folded is the handoff that a [Fold] asked for.
 	Folded struct{ Handoff agent.Handoff }
 )
@@ -99,20 +116,25 @@ type (
 // Proof is an approver who proved to be one, for one request.
 type Proof struct{ Request, Approver string }
 
-func (Begin) input()       {}
-func (Opened) input()      {}
-func (Listed) input()      {}
-func (Replied) input()     {}
-func (ModelFailed) input() {}
-func (Returned) input()    {}
-func (Sealed) input()      {}
-func (SealFailed) input()  {}
-func (Tick) input()        {}
-func (Cancel) input()      {}
-func (Continued) input()   {}
-func (Said) input()        {}
-func (Refused) input()     {}
-func (Folded) input()      {}
+func (Begin) input()        {}
+func (Opened) input()       {}
+func (Listed) input()       {}
+func (Replied) input()      {}
+func (ModelFailed) input()  {}
+func (Returned) input()     {}
+func (Sealed) input()       {}
+func (SealFailed) input()   {}
+func (Tick) input()         {}
+func (Cancel) input()       {}
+func (Continued) input()    {}
+func (Said) input()         {}
+func (Refused) input()      {}
+func (Folded) input()       {}
+func (ChildStarted) input() {}
+func (ChildEnded) input()   {}
+func (Reported) input()     {}
+func (Ordered) input()      {}
+func (Leased) input()       {}
 
 // Effect is something to be done. What comes of it is an input.
 type Effect interface{ effect() }
@@ -168,9 +190,28 @@ type (
 	// Fold asks for [Folded]: the handoff of what is known for sure and of what
 	// the model said.
 	Fold struct {
-		Known agent.Handoff
-		Said  string
+		Known    agent.Handoff
+		Said     string
+		Children []Child
 	}
+	// StartChild asks for [ChildStarted], and then for [ChildEnded].
+	StartChild struct {
+		Session, Agent, Task, Context string
+		Limits                        agent.Limits
+		Background                    bool
+		Birth                         agent.Birth
+	}
+	// TellChild and TellParent pass on to a run below, or to the one above.
+	TellChild struct {
+		Session string
+		Order   agent.HoldOrder
+	}
+	TellParent struct {
+		Session string
+		Report  agent.ChildReport
+	}
+	// Lease asks for [Leased].
+	Lease struct{ Parent agent.Parent }
 	// Acknowledge answers the verb that was just said.
 	Acknowledge struct{ Ack agent.Ack }
 	// Publish shows the run's status where listings look.
@@ -190,6 +231,10 @@ func (Seal) effect()        {}
 func (Wake) effect()        {}
 func (Broadcast) effect()   {}
 func (Fold) effect()        {}
+func (StartChild) effect()  {}
+func (TellChild) effect()   {}
+func (TellParent) effect()  {}
+func (Lease) effect()       {}
 func (Acknowledge) effect() {}
 func (Publish) effect()     {}
 func (CarryOver) effect()   {}

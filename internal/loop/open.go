@@ -11,6 +11,7 @@ func (s *step) begin(in Begin) {
 	s.V, s.Session, s.Run = agent.Version, in.Session, in.Run
 	s.Started, s.Since = s.At, s.At
 	s.Phase = Opening
+	s.born(in.Birth)
 	if in.Err != nil {
 		// Nothing of what can't be meant is shown, but for a name that could be one.
 		s.Start = &agent.Start{}
@@ -63,13 +64,14 @@ func (s *step) listed(in Listed) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
-	spec := *s.Spec
+	spec := s.bounded(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
 	s.Spec = &spec
 	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
 		Run: s.Run, By: s.Start.By, Carry: s.Start.Carry, Spec: s.Spec,
 	}})
 	for _, h := range s.Holds {
+		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
 	}
 	s.say(inputMessage(s.Start, s.Brief))

@@ -153,6 +153,27 @@ func (p *player) input(verb, rest string) Input {
 		n, err := strconv.Atoi(f[2])
 		require.NoError(p.t, err)
 		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallSkipped}, Hold: &agent.Heard{Session: f[1], N: n}}
+	case "born": // a run below another, which says how
+		birth := &agent.Birth{}
+		p.decode(rest, birth)
+		return Begin{Session: "s/a-1", Run: "r", Birth: birth, Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}}
+	case "child-started":
+		return ChildStarted{Session: rest, Run: "run of " + rest}
+	case "child-refused":
+		return ChildStarted{Session: rest, Err: agent.Errorf(agent.ChildFailed, "no")}
+	case "child-ended":
+		f := strings.SplitN(rest, " ", 3)
+		return ChildEnded{Session: f[0], Outcome: &agent.Outcome{Session: f[0], Status: agent.Status(f[1]), Reason: "done", Text: f[2]}}
+	case "child-says":
+		r := agent.ChildReport{Run: "r"}
+		p.decode(rest, &r)
+		return Reported{Report: r}
+	case "ordered":
+		o := agent.HoldOrder{}
+		p.decode(rest, &o)
+		return Ordered{Order: o}
+	case "leased":
+		return Leased{Gone: rest == "gone"}
 	case "refused":
 		return Refused{Verb: rest, Err: agent.Errorf(agent.InvalidInput, "no")}
 	}
@@ -320,6 +341,8 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
 	case e.Answer != nil:
 		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
+	case e.Child != nil:
+		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
 	case e.Refusal != nil:
 		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
 	case e.Extended != "":
@@ -365,7 +388,16 @@ func effectText(e Effect) string {
 		}
 	case Broadcast:
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
+	case StartChild:
+		return fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.Birth.Held))
+	case TellChild:
+		return fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
+	case TellParent:
+		return fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
 	case Fold:
+		if len(e.Children) > 0 {
+			return fmt.Sprintf("fold %d children, the model said %q", len(e.Children), e.Said)
+		}
 		return fmt.Sprintf("fold, the model said %q", e.Said)
 	case Acknowledge:
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))

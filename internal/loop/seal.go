@@ -37,9 +37,6 @@ func (s *step) sealed(in Sealed) error {
 		rest = len(s.Log.Tail)
 	}
 	s.dropTail(rest)
-	if s.Phase == Ending {
-		s.ending()
-	}
 	return nil
 }
 
@@ -49,15 +46,6 @@ func (s *step) dropTail(n int) {
 	for _, e := range s.Log.Tail {
 		s.Log.Bytes += e.Size()
 	}
-}
-
-// ending ends the run when all is stored, and seals what is left else.
-func (s *step) ending() {
-	if len(s.Log.Tail) > 0 {
-		s.seal(true)
-		return
-	}
-	s.ended()
 }
 
 // carried hands the state on when all is stored, and seals what is left else.

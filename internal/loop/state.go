@@ -63,6 +63,21 @@ type State struct {
 	Always   []string  `json:"always,omitempty"`  // tools that need no approval any more
 	Giving   *Giving   `json:"giving,omitempty"`  // what is in flight is being given up
 	Stopping *Stopping `json:"stopping,omitempty"`
+	// Birth is what the run above said of this one; nil for a root.
+	Birth *agent.Birth `json:"birth,omitempty"`
+	// Beyond are tools that the run may not use though its agent has them, and
+	// Inherited the rules that hold below it too.
+	Beyond    []string     `json:"beyond,omitempty"`
+	Inherited []agent.Rule `json:"inherited,omitempty"`
+	Children  []Child      `json:"children,omitempty"`
+	// Reported tells that the parent knows the run as suspended.
+	Reported bool `json:"reported,omitempty"`
+	// LeaseAt is when a run that rests looks for its parent again; Leasing tells
+	// that it is looking.
+	LeaseAt time.Time `json:"lease_at,omitzero"`
+	Leasing bool      `json:"leasing,omitempty"`
+	// LeaveBy is until when an end waits for the runs below.
+	LeaveBy time.Time `json:"leave_by,omitzero"`
 	// Unknown are calls of which nobody knows whether they had their effect.
 	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
 	Parked  time.Duration         `json:"parked,omitempty"` // spent suspended
@@ -97,6 +112,7 @@ const (
 	Summing  Phase = "summing"  // waits for the model's summary
 	Carrying Phase = "carrying" // waits for the last seal before a new execution
 	Draining Phase = "draining" // waits for the runs below
+	Folding  Phase = "folding"  // waits for the handoff
 	Ending   Phase = "ending"   // waits for the last seal of the run
 	Ended    Phase = "ended"
 )
@@ -126,6 +142,8 @@ type Call struct {
 	Note string `json:"note,omitempty"`
 	// Request is what the call waits for, while it is open.
 	Request string `json:"request,omitempty"`
+	// On are the runs below that the call waits for; empty for the one it started.
+	On []string `json:"on,omitempty"`
 	// Approved calls are begun when no request of the turn is open any more.
 	Approved bool `json:"approved,omitempty"`
 	// Edited tells that the arguments are a person's and not the model's.
@@ -139,6 +157,7 @@ type CallState string
 const (
 	Waiting  CallState = "waiting"  // for others to be done: there is a limit of calls at once
 	Awaiting CallState = "awaiting" // the answer to its request
+	Below    CallState = "below"    // runs below this one
 	Active   CallState = "running"
 	Done     CallState = "done"
 )
@@ -169,6 +188,7 @@ func (s State) clone() State {
 	s.Always = slices.Clip(s.Always)
 	s.Told = slices.Clip(s.Told)
 	s.Refused = slices.Clip(s.Refused)
+	s.Children = slices.Clone(s.Children)
 	s.Wait = copied(s.Wait)
 	s.Park = copied(s.Park)
 	s.Giving = copied(s.Giving)
@@ -214,8 +234,11 @@ func (s State) doing() []agent.Doing {
 		doing = append(doing, agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Since})
 	}
 	for _, c := range s.Calls {
-		if c.State == Active {
+		switch c.State {
+		case Active:
 			doing = append(doing, agent.Doing{Kind: agent.DoingTool, Call: c.ID, What: c.Tool, Since: c.Since})
+		case Below:
+			doing = append(doing, agent.Doing{Kind: agent.DoingChild, Call: c.ID, What: c.Tool, Since: c.Since})
 		}
 	}
 	return doing
@@ -225,7 +248,7 @@ func (s State) doing() []agent.Doing {
 func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Since, Turn: s.Turn,
-		Doing: s.doing(), Suspension: s.Suspension(), Queued: len(s.Letters), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost,
+		Doing: s.doing(), Suspension: s.Suspension(), Children: s.counts(), Queued: len(s.Letters), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost,
 		Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Refused,
 	}
 	switch {

@@ -74,7 +74,17 @@ func (s *step) receive(in Input) error {
 		s.refusedVerb(in)
 		return nil
 	case Folded:
-		return s.expect(Draining, func() { s.folded(in.Handoff) })
+		return s.expect(Folding, func() { s.folded(in.Handoff) })
+	case ChildStarted:
+		return s.childStarted(in)
+	case ChildEnded:
+		return s.childEnded(in.Session, in.Outcome)
+	case Reported:
+		return s.reported(in.Report)
+	case Ordered:
+		return s.ordered(in.Order)
+	case Leased:
+		return s.leased(in)
 	}
 	return agent.Errorf(agent.Internal, "the machine knows no input %T", in)
 }
@@ -122,10 +132,14 @@ func (s *step) goOn() {
 	switch {
 	case s.Phase == Carrying:
 		s.carried()
+	case s.Phase == Ending:
+		s.leave()
+	case s.Phase == Draining && (!s.liveChildren() || !s.At.Before(s.Stopping.Until)):
+		s.fold()
 	case !resting:
 	case s.Phase == Resting && s.Stopping != nil:
 		s.sumUp()
-	case s.Full:
+	case s.Full && !s.foreground():
 		s.Phase = Carrying
 		s.carried()
 	case s.Phase == Resting && !s.waits():

@@ -39,8 +39,11 @@ func (s *step) stop(o agent.StopOrder) error {
 		o.Deadline = defaultDeadline
 	}
 	d := time.Duration(o.Deadline)
-	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+	if s.resumed.Cause == "" {
+		s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+	}
 	s.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: s.At.Add(d / 2), Until: s.At.Add(d)}
+	s.stopChildren(o)
 	s.lift(agent.HoldOwn)
 	s.lift(agent.HoldInherited)
 	s.Park, s.Fresh, s.Note = nil, false, ""
@@ -53,6 +56,20 @@ func (s *step) stop(o agent.StopOrder) error {
 		s.Stopping.Drain = time.Time{}
 	}
 	return nil
+}
+
+// A run below has so much less time to stop than the one above it.
+const stopMargin = agent.Duration(2 * time.Second)
+
+// stopChildren stops the runs below at the same time. Calls that wait for them
+// wait no more: what they learned comes with their handoffs.
+func (s *step) stopChildren(o agent.StopOrder) {
+	s.tellChildren(agent.HoldOrder{Verb: agent.Stop, Deadline: max(o.Deadline-stopMargin, stopMargin), By: o.By, Reason: s.Stopping.Reason})
+	for i := range s.Calls {
+		if s.Calls[i].State == Below {
+			s.overseen(i, agent.CallFailed, "Stopped: what the agent learned is in the handoff.")
+		}
+	}
 }
 
 // dropRequests closes what was asked: it goes into the handoff.
@@ -90,11 +107,15 @@ func (s *step) tickStopping(due func(time.Time) bool) {
 // sumUp gives the model its one chance to sum up, and folds when that is over.
 func (s *step) sumUp() {
 	p := s.Stopping
+	late := !s.At.Before(p.Until)
 	switch {
-	case p.Summed || s.Turn == 0 || !s.At.Before(p.Until):
-		s.fold()
-	default:
+	case !p.Summed && s.Turn > 0 && !late:
 		s.summarise(SumHandoff)
+	case s.liveChildren() && !late:
+		p.Summed = true
+		s.Phase = Draining
+	default:
+		s.fold()
 	}
 }
 
@@ -126,8 +147,8 @@ func (s *step) summed(text string) {
 
 // fold asks for the handoff, made of what the run knows for sure.
 func (s *step) fold() {
-	s.Phase = Draining
-	s.do(Fold{Known: s.known(), Said: s.Stopping.Said})
+	s.Phase = Folding
+	s.do(Fold{Known: s.known(), Said: s.Stopping.Said, Children: s.Children})
 }
 
 // folded ends the run with its handoff.

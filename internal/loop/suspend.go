@@ -31,16 +31,16 @@ func (s *step) wait(by agent.Initiator, cause, reason string) {
 
 // waits tells whether something keeps the run from its next call.
 func (s *step) waits() bool {
-	return s.Stopping == nil && (s.held() || len(s.Requests) > 0 || s.Park != nil)
+	return s.Stopping == nil && (s.held() || len(s.Requests) > 0 || s.Park != nil || s.childrenRest())
 }
 
-// idle tells whether nothing is in flight.
+// idle tells whether nothing is in flight. What a held run has below it is held too.
 func (s *step) idle() bool {
 	switch s.Phase {
 	case Resting, Carrying:
 		return true
 	case Working:
-		return s.active() == 0
+		return s.active() == 0 && (s.held() || !s.childrenWork())
 	}
 	return false
 }
@@ -55,14 +55,23 @@ func (s *step) closeWait() {
 // rest makes a run that waits a suspended one, when nothing is in flight.
 func (s *step) rest() {
 	switch {
-	case s.over() || s.Wait == nil:
+	case s.over():
+		return
+	case s.Wait == nil && s.Stopping == nil && s.childrenRest():
+		s.wait(agent.ByPolicy, "children", "")
+	}
+	switch {
+	case s.Wait == nil:
 	case s.idle() && !s.Wait.Resting:
 		s.Wait.Resting, s.Since = true, s.At
 		s.record(agent.Event{Type: agent.RunSuspended, Suspension: s.Suspension()})
+		s.LeaseAt = time.Time{}
 		s.do(Publish{})
+		s.report(agent.Suspended)
 		s.sealRest(false)
 	case s.Wait.Resting && s.changed:
 		s.do(Publish{})
+		s.report(agent.Suspended)
 	}
 }
 
@@ -82,6 +91,7 @@ func (s *step) goneOn() {
 	r := s.resumed
 	r.Suspension = w.ID
 	s.record(agent.Event{Type: agent.RunResumed, Resumed: &r})
+	s.report(agent.Running)
 	if s.Stopping == nil {
 		s.do(Publish{})
 	}
@@ -109,6 +119,8 @@ func (s State) Suspension() *agent.Suspension {
 	case s.Park != nil:
 		v.Kind, v.Conditions = agent.WaitingFor, &s.Park.Conditions
 		v.Expires = s.Park.next()
+	case len(s.Holds) == 0:
+		v.Kind = agent.AwaitingChildren
 	}
 	return v
 }
@@ -142,6 +154,9 @@ func (s State) WaitsFor() (list []string) {
 				add("time")
 			}
 		}
+	}
+	if v.Kind == agent.AwaitingChildren {
+		add("children")
 	}
 	if len(v.Held) > 0 {
 		add("held")

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -20,6 +21,12 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 		t.By = agent.ByClient
 		tools = append(tools, t)
 	}
+	for _, a := range spec.Agents {
+		tools = append(tools, subAgentTool(a))
+	}
+	if spec.Lifecycle && len(spec.Agents) > 0 {
+		tools = append(tools, lifecycleTools()...)
+	}
 	if spec.Completion == agent.CompleteTool {
 		tools = append(tools, finishTool(spec.Output))
 	}
@@ -33,6 +40,15 @@ func finishTool(output json.RawMessage) agent.ToolSpec {
 		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
 	}
 	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: "Call this once, when the task is done. It ends your work.", Input: output}
+}
+
+func subAgentTool(a agent.SubAgent) agent.ToolSpec {
+	return agent.ToolSpec{
+		Name: a.Tool(), By: agent.BySubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
+		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do: it knows nothing but this and the context"},` +
+			`"context":{"type":"string","description":"What it has to know"},` +
+			`"background":{"type":"boolean","description":"Do not wait for the result; see subagent_wait"}},"required":["task"],"additionalProperties":false}`),
+	}
 }
 
 var askTool = agent.ToolSpec{

@@ -69,9 +69,9 @@ func (s *step) guard(o agent.Order) error {
 func (s *step) obey(in Said) error {
 	switch c := in.Command.(type) {
 	case agent.PauseOrder:
-		return s.holdOwn(agent.Pause, c.Order, c.Reason, 0)
+		return s.holdAs(agent.ByOperator, agent.Pause, c.Order, c.Reason, 0)
 	case agent.InterruptOrder:
-		return s.holdOwn(agent.Interrupt, c.Order, c.Reason, c.Grace)
+		return s.holdAs(agent.ByOperator, agent.Interrupt, c.Order, c.Reason, c.Grace)
 	case agent.ResumeOrder:
 		return s.resume(c)
 	case agent.StopOrder:
@@ -118,9 +118,16 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	case s.ownHold() == nil && len(s.Requests) > 0:
 		return s.refuseAs(agent.NeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.openIDs(), ", "))
 	}
-	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By, Fresh: o.Fresh}
+	if s.ownHold() == nil && s.Park == nil {
+		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer those")
+	}
+	if s.resumed.Cause == "" {
+		s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
+	}
+	s.resumed.Fresh = o.Fresh
 	if s.ownHold() != nil {
 		s.lift(agent.HoldOwn)
+		s.tellChildren(s.pass(agent.Resume, 0))
 	} else {
 		s.Park = nil
 	}

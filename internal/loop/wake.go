@@ -10,8 +10,12 @@ import (
 // next is when the machine has to look at the clock again; zero where nothing is due.
 func (s *step) next() (at time.Time) {
 	if s.over() {
+		if s.Phase == Ending && s.liveChildren() {
+			at = s.LeaveBy
+		}
 		return at
 	}
+	at = s.leaseDue()
 	if s.Giving != nil {
 		at = earlier(at, s.Giving.Until)
 	}
@@ -53,11 +57,15 @@ func (s *step) wake() {
 
 // tick does all that is due.
 func (s *step) tick() error {
-	if s.over() {
-		return s.refuse("the run is ending")
-	}
 	s.Wake = time.Time{} // it has rung
 	due := func(at time.Time) bool { return !at.IsZero() && !s.At.Before(at) }
+	if s.over() {
+		return nil // goOn looks whether it is time to leave
+	}
+	if due(s.leaseDue()) {
+		s.Leasing = true
+		s.do(Lease{Parent: s.Birth.Parent})
+	}
 	if s.Giving != nil && due(s.Giving.Until) {
 		s.givenUp()
 	}

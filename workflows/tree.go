@@ -1,0 +1,148 @@
+package workflows
+
+import (
+	"errors"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// startChild starts a run below this one, as a child workflow. One in the
+// background has to outlive this execution, which a new one replaces one day: it
+// looks itself whether its parent still lives. One that this run waits for is
+// cancelled by the server when this run closes, however that happens.
+func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
+	policy := enums.PARENT_CLOSE_POLICY_REQUEST_CANCEL
+	if e.Background {
+		policy = enums.PARENT_CLOSE_POLICY_ABANDON
+	}
+	now := workflow.Now(ctx).UTC()
+	start := agent.Start{
+		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
+	}
+	f := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID: e.Session, ParentClosePolicy: policy, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(e.Agent, agent.Pending, now)...),
+		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now}},
+	}), signals.WorkflowType, start, nil, &e.Birth)
+	r.selector.AddFuture(f.GetChildWorkflowExecution(), func(started workflow.Future) {
+		var execution workflow.Execution
+		if err := started.Get(ctx, &execution); err != nil {
+			r.take(loop.ChildStarted{Session: e.Session, Err: agent.Errorf(agent.ChildFailed, "the agent could not be started: %w", err)})
+			return
+		}
+		r.take(loop.ChildStarted{Session: e.Session, Run: execution.RunID})
+	})
+	r.selector.AddFuture(f, func(ended workflow.Future) {
+		o := agent.Outcome{}
+		if err := ended.Get(ctx, &o); err != nil {
+			o = outcomeOf(err)
+		}
+		o.Session = e.Session
+		r.take(loop.ChildEnded{Session: e.Session, Outcome: &o})
+	})
+}
+
+// take steps an input of a run that is not over yet.
+func (r *run) take(in loop.Input) {
+	if !r.over {
+		r.must(in)
+	}
+}
+
+// outcomeOf finds the Outcome in what a child workflow failed with (wire §6), or
+// makes one where the child had no chance to.
+func outcomeOf(err error) agent.Outcome {
+	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.Failed, Reason: string(agent.ChildFailed)}
+	var app *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	var terminated *temporal.TerminatedError
+	var timeout *temporal.TimeoutError
+	switch {
+	case errors.As(err, &app) && app.Details(&o) == nil:
+	case errors.As(err, &cancelled):
+		if cancelled.Details(&o) != nil {
+			o.Status, o.Reason = agent.Cancelled, agent.ReasonRequested
+		}
+	case errors.As(err, &terminated):
+		o.Status, o.Reason = agent.Cancelled, agent.ReasonTerminated
+	case errors.As(err, &timeout):
+		o.Reason = agent.ReasonTimedOut
+	default:
+		o.Error = agent.Errorf(agent.ChildFailed, "%w", err)
+	}
+	return o
+}
+
+// tellChild passes an order on. A child that has ended needs none.
+func (r *run) tellChild(ctx workflow.Context, e loop.TellChild) {
+	workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Hold, e.Order)
+}
+
+// tellParent reports to the run above. Where there is none any more, this run
+// has no reason to go on.
+func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
+	f := workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
+	if e.Report.Status.Ended() {
+		return
+	}
+	r.selector.AddFuture(f, func(told workflow.Future) {
+		if told.Get(ctx, nil) != nil {
+			r.take(loop.Leased{Gone: true})
+		}
+	})
+}
+
+// lease looks whether the parent still lives.
+func (r *run) lease(ctx workflow.Context, e loop.Lease) {
+	f := activities.Lease.StartLocal(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, e.Parent)
+	await(ctx, r, f, func(gone bool, err *agent.Error) loop.Input {
+		return loop.Leased{Gone: gone && err == nil}
+	})
+}
+
+// fold makes the handoff of what is known, what the model said, and what the runs
+// below have handed over.
+func fold(e loop.Fold) agent.Handoff {
+	h := e.Known
+	for _, c := range e.Children {
+		if c.Outcome == nil {
+			h.Children = append(h.Children, handoff.Unheard(c.Session, c.Run, c.Agent, c.Task))
+			continue
+		}
+		one := handoff.OfOutcome(*c.Outcome)
+		if one.Task == "" {
+			one.Task = c.Task
+		}
+		h.Children = append(h.Children, one)
+	}
+	return handoff.Bound(handoff.Complete(h, e.Said))
+}
+
+// readTree makes what another run says the machine's input.
+func readTree(s signal) (loop.Input, *agent.Error) {
+	switch s.name {
+	case signals.Child:
+		var r agent.ChildReport
+		err := durable.Decode(s.data, &r, maxReport)
+		return loop.Reported{Report: r}, durable.Within(s.name, err)
+	default:
+		var o agent.HoldOrder
+		err := durable.Decode(s.data, &o, maxReport)
+		return loop.Ordered{Order: o}, durable.Within(s.name, err)
+	}
+}
+
+// maxReport bounds what one run tells another: a handoff is in it.
+const maxReport = 2 << 20

@@ -20,9 +20,9 @@ func shrink(h agent.Handoff, room int) agent.Handoff {
 	g := growth{room: room - room/8} // the rest is for the word on what was cut
 	s := smallest(h)
 	s.Done, s.InFlight, s.NotBegun, s.Failed = nil, nil, nil, nil
-	s.Task = g.text("task", h.Task, room/8)
-	s.Reason = g.text("reason", h.Reason, room/8)
-	s.Summary = g.text("summary", h.Summary, room/2)
+	s.Task = g.text("task", h.Task, min(room/4, 512))
+	s.Reason = g.text("reason", h.Reason, min(room/8, 512))
+	s.Summary = g.text("summary", h.Summary, room/3)
 
 	g.lists = filled(h)
 	s.Failed = g.items("failed", h.Failed, h.Session)

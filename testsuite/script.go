@@ -43,7 +43,8 @@ type price struct {
 
 // Reply is one answer of a [Script].
 type Reply struct {
-	// Match is a regular expression for the last message; only rules have one.
+	// Match is a regular expression for the last message; a reply with one is a
+	// rule, and in a file stands under rules.
 	Match string `yaml:"match"`
 	// Text is what the model says; TextBytes adds that many bytes of random text.
 	Text      string `yaml:"text"`
@@ -88,9 +89,18 @@ type Failure struct {
 	RetryAfter time.Duration   `yaml:"retry_after"`
 }
 
-// NewScript makes a model of replies, one a turn.
+// NewScript makes a model of replies, one a turn. Those with a Match are rules,
+// which come before: the first that matches the last message is the answer.
 func NewScript(replies ...Reply) *Script {
-	s, err := newScript(file{Replies: replies})
+	var f file
+	for _, r := range replies {
+		if r.Match != "" {
+			f.Rules = append(f.Rules, r)
+		} else {
+			f.Replies = append(f.Replies, r)
+		}
+	}
+	s, err := newScript(f)
 	if err != nil {
 		panic(err) // a Match of the caller's own that is no regular expression
 	}

@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// forest is a stage whose agents n0, n1, … give work to one another: a run of
+// n0 becomes a tree, every node of which runs a tool while its children work,
+// and every leaf of which waits for its model.
+type forest struct {
+	*stage
+	script *testsuite.Script
+	busy   atomic.Int64 // tools that run
+	agents []agent.Definition
+	tool   tool.Tool
+}
+
+func plant(t *testing.T, fanout ...int) *forest {
+	t.Helper()
+	f := &forest{}
+	hold := tool.New("hold", "works until it is stopped", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		f.busy.Add(1)
+		defer f.busy.Add(-1)
+		<-ctx.Done()
+		return "half", nil
+	}, nil)
+	f.tool = hold
+	for i := range len(fanout) + 1 {
+		def := agent.Definition{Name: fmt.Sprintf("n%d", i), Model: "script", Tools: []string{"hold"}}
+		if i < len(fanout) {
+			def.Agents = []agent.SubAgent{{Agent: fmt.Sprintf("n%d", i+1)}}
+		}
+		f.agents = append(f.agents, def)
+	}
+	f.script = testsuite.NewScript(treeRules(fanout)...)
+	f.stage = setup(t, agent.Definition{}, testsuite.NewScript())
+	f.queue += "-forest"
+	f.Client = client.New(f.temporal, &client.Options{TaskQueue: f.queue, Store: f.dir})
+	f.tend(t)
+	return f
+}
+
+// treeRules make the node of level n give work to level n+1, and the leaves think.
+func treeRules(fanout []int) (rules []testsuite.Reply) {
+	rules = append(rules, testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"I had half"}`})
+	for level, n := range fanout {
+		r := testsuite.Reply{Match: fmt.Sprintf(`(?m)\Alevel %d$`, level), Calls: call("hold", map[string]any{})}
+		for i := range n {
+			r.Calls = append(r.Calls, testsuite.Call{Tool: fmt.Sprintf("subagent__n%d", level+1), Arguments: map[string]any{"task": fmt.Sprintf("level %d", level+1), "context": fmt.Sprintf("part %d", i)}})
+		}
+		rules = append(rules, r)
+	}
+	return append(rules, testsuite.Reply{Match: fmt.Sprintf(`\Alevel %d`, len(fanout)), Text: "I think", Delay: time.Minute},
+		testsuite.Reply{Match: ".*", Text: "done"})
+}
+
+// tend starts a worker of the forest.
+func (f *forest) tend(t *testing.T) *worker.Worker {
+	t.Helper()
+	w, err := worker.New(f.temporal, &worker.Options{
+		TaskQueue: f.queue, Agents: f.agents, Tools: []tool.Tool{f.tool}, Store: f.dir, Logger: zap.NewNop(),
+		Models: map[string]model.Model{"script": f.script}, StopTimeout: time.Second,
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(t.Context()))
+	t.Cleanup(w.Stop)
+	return w
+}
+
+// grown starts a run and waits until every node of its tree works.
+func (f *forest) grown(t *testing.T, nodes, tools int) *client.Run {
+	t.Helper()
+	run, err := f.Start(t.Context(), "n0", "level 0", nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return int(f.busy.Load()) == tools && f.asked(nodes) }, patience, 5*time.Millisecond)
+	return run
+}
+
+// asked tells whether the model was asked so often.
+func (f *forest) asked(n int) bool { return len(f.script.Requests()) >= n }
+
+// still waits until every node of a run's tree has a status.
+func (f *forest) still(t *testing.T, run *client.Run, nodes int, want agent.Status) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		tree, err := run.Tree(t.Context())
+		if err != nil || len(tree) != nodes {
+			return false
+		}
+		for _, n := range tree {
+			if n.Status != want {
+				return false
+			}
+		}
+		return true
+	}, patience, 20*time.Millisecond)
+}
+
+// An interrupt of the root stops all that runs below it, at any depth; resumed, all
+// goes on, and nothing that was done is done again.
+func TestInterruptATree(t *testing.T) {
+	f := plant(t, 2, 2)
+	run := f.grown(t, 7, 3)
+	_, err := run.Interrupt(t.Context(), "the client rings")
+	require.NoError(t, err)
+	require.Equal(t, agent.Paused, f.suspended(t, run).Kind)
+	f.still(t, run, 7, agent.Suspended)
+	require.Zero(t, f.busy.Load())
+	_, err = run.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	o := f.rest(t, run)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, []agent.ToolCount{{Tool: "hold", Calls: 1, OK: 1}, {Tool: "subagent__n1", Calls: 2, OK: 2}}, o.Tools)
+	f.still(t, run, 7, agent.Completed)
+}
+
+// A stop gives every agent its chance to sum up, and folds them in order.
+func TestStopATree(t *testing.T) {
+	f := plant(t, 2, 2)
+	run := f.grown(t, 7, 3)
+	_, err := run.Stop(t.Context(), "budget meeting", 20*time.Second)
+	require.NoError(t, err)
+	o := f.rest(t, run)
+	require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
+	var agents []string
+	for h := range o.Handoff.All() {
+		agents = append(agents, h.Session[len(run.Session):])
+		require.Equal(t, "I had half", h.Summary, h.Session)
+	}
+	require.Equal(t, []string{"", "/n1-1", "/n1-1/n2-1", "/n1-1/n2-2", "/n1-2", "/n1-2/n2-1", "/n1-2/n2-2"}, agents)
+	f.still(t, run, 7, agent.Stopped)
+}
+
+// A tree whose root is cancelled, or terminated by somebody, ends as a whole.
+func TestNoChildOutlivesItsParent(t *testing.T) {
+	for name, end := range map[string]func(*forest, *client.Run) error{
+		"cancel": func(f *forest, run *client.Run) error { _, err := run.Cancel(t.Context(), ""); return err },
+		"terminate": func(f *forest, run *client.Run) error {
+			return f.temporal.TerminateWorkflow(t.Context(), run.Session, "", "because")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := plant(t, 2, 1)
+			run := f.grown(t, 5, 3)
+			require.NoError(t, end(f, run))
+			f.still(t, run, 5, agent.Cancelled)
+			require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, 5*time.Millisecond)
+			require.Len(t, f.script.Requests(), 5, "no model was asked after the end")
+		})
+	}
+}

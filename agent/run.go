@@ -124,7 +124,7 @@ type Outcome struct {
 	// Tools tells what became of the calls, by tool, in the order of first use.
 	Tools   []ToolCount `json:"tools,omitempty"`
 	Started time.Time   `json:"started"`
-	Ended   time.Time   `json:"ended"`
+	Ended   time.Time   `json:"ended,omitzero"`
 	// Parked is the time that the run spent suspended.
 	Parked Duration `json:"parked,omitempty"`
 	Seq    int64    `json:"seq"`

@@ -116,7 +116,7 @@ const (
 // of its last three fields is wanted.
 type AnswerOrder struct {
 	Order
-	Request string `json:"request"`
+	Request string `json:"request,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Choice is the number of one of the request's choices, from 0.
 	Choice *int `json:"choice,omitempty"`
@@ -130,7 +130,7 @@ type AnswerOrder struct {
 // ApproveOrder lets a call be made.
 type ApproveOrder struct {
 	Order
-	Request string `json:"request"`
+	Request string `json:"request,omitempty"`
 	// Arguments are made in the place of the model's.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Always approves every further call of the tool in this run.
@@ -144,7 +144,7 @@ type ApproveOrder struct {
 // RejectOrder refuses a call; the model sees the reason.
 type RejectOrder struct {
 	Order
-	Request string `json:"request"`
+	Request string `json:"request,omitempty"`
 	Reason  string `json:"reason"`
 	Token   string `json:"token,omitempty"`
 }

@@ -92,6 +92,21 @@ func TestSmallerTreesKeepMore(t *testing.T) {
 	}
 }
 
+// Every list has its part of the room.
+func TestLongListsShareTheRoom(t *testing.T) {
+	h := skeleton()
+	long := []agent.Item{{What: strings.Repeat("x", 300_000)}}
+	h.Done, h.InFlight, h.NotBegun, h.Failed = long, long, long, long
+	got := Bound(h)
+	require.LessOrEqual(t, len(jsonOf(t, got)), 256<<10)
+	require.Greater(t, len(jsonOf(t, got)), 200<<10)
+	for _, list := range [][]agent.Item{got.Done, got.InFlight, got.NotBegun, got.Failed} {
+		require.Greater(t, len(list[0].What), 25<<10)
+		require.Equal(t, "session:trip-42", list[0].Ref)
+	}
+	require.Equal(t, "[cut: 1 failed, 1 in flight, 1 not begun, 1 done]", got.Done[1].What)
+}
+
 // The longest sessions that Temporal takes leave no room for anything else.
 func TestATreeOfTheLongestNamesFits(t *testing.T) {
 	whole := deepTree(364, 1000)

@@ -92,8 +92,8 @@ func join(own, more, known []agent.Item) []agent.Item {
 	return all
 }
 
-// itemSet are items, known by what they are and by where to look. One that does not say
-// where is the same as any that does.
+// itemSet are items, known by what they are and by where to look. One that does
+// not say where is the same as any that does.
 type itemSet map[string]bool
 
 func (s itemSet) add(i agent.Item) {

@@ -92,9 +92,7 @@ func (s *step) goneOn() {
 	r.Suspension = w.ID
 	s.record(agent.Event{Type: agent.RunResumed, Resumed: &r})
 	s.report(agent.Running)
-	if s.Stopping == nil {
-		s.do(Publish{})
-	}
+	s.do(Publish{})
 }
 
 // Suspension is the open one as the wire shows it; nil while there is none.

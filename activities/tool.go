@@ -21,8 +21,8 @@ import (
 // the step, to be tried again.
 var CallTool = durable.Activity[ToolInput, ToolOutput]{Name: "fermata.tool"}
 
-// ToolOutput is what became of a call. Hold is set where the step met a hold
-// before it began: the call was not made then.
+// ToolOutput is what became of a call. Hold is set where the step met a hold; one
+// that it met before it began made it skip the call.
 type ToolOutput struct {
 	agent.ToolResult
 	Hold *agent.Heard `json:"hold,omitempty"`
@@ -91,7 +91,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		result.Status, result.Text = verdict(ctx, err, in)
 	}
 	result.Text, result.Size = bound(result.Text)
-	return ToolOutput{ToolResult: result}, nil
+	return ToolOutput{result, heldBy(ctx)}, nil
 }
 
 // complete reads from the log what the input does not have, and holds edited

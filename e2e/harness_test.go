@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
@@ -35,6 +36,7 @@ type stage struct {
 	addr     string
 	queue    string
 	dir      *store.Dir
+	said     chan string // what models say, as they say it
 }
 
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
@@ -45,7 +47,7 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	t.Cleanup(c.Close)
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir}
+	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, said: make(chan string, 10_000)}
 	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir})
 	st.work(t, def, script, tools...)
 	return st
@@ -60,12 +62,23 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: []agent.Definition{def}, Tools: tools, Store: s.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second,
+		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second, Live: s.hear,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
 	return w
+}
+
+// hear keeps what a model says for whoever waits for it.
+func (s *stage) hear(l activities.Live) {
+	if l.Text == "" {
+		return
+	}
+	select {
+	case s.said <- l.Text:
+	default:
+	}
 }
 
 // run runs the agent to its end.

@@ -67,7 +67,7 @@ func TestInterruptAModel(t *testing.T) {
 	s := setup(t, agent.Definition{}, testsuite.NewScript(
 		testsuite.Reply{Text: "I begin to " + strings.Repeat("talk ", 1000), Stream: 20 * time.Millisecond}, testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "go", nil)
-	s.until(t, run, agent.TurnStarted)
+	<-s.said // the model has begun to talk
 	ack, err := run.Interrupt(t.Context(), "the client rings")
 	require.NoError(t, err)
 	require.Equal(t, agent.Accepted, ack.Effect)
@@ -82,6 +82,8 @@ func TestInterruptAModel(t *testing.T) {
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.NotContains(t, messagesText(messages), "You were suspended")
+	require.True(t, messages[1].Partial)
+	require.Contains(t, messages[1].TextOf(), "I")
 	require.Contains(t, messagesText(messages), "go on, briefly")
 }
 

@@ -128,11 +128,27 @@ func TestInterruptATree(t *testing.T) {
 	f.still(t, run, 7, agent.Completed)
 }
 
+// The same with two workers that share nothing but the server: what the other one
+// has in flight is stopped as well.
+func TestInterruptATreeOverTwoWorkers(t *testing.T) {
+	f := plant(t, 2, 2)
+	f.tend(t)
+	run := f.grown(t, 7, 3)
+	_, err := run.Interrupt(t.Context(), "")
+	require.NoError(t, err)
+	f.suspended(t, run)
+	f.still(t, run, 7, agent.Suspended)
+	require.Zero(t, f.busy.Load())
+	_, err = run.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, f.rest(t, run).Status)
+}
+
 // A stop gives every agent its chance to sum up, and folds them in order.
 func TestStopATree(t *testing.T) {
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
-	_, err := run.Stop(t.Context(), "budget meeting", 20*time.Second)
+	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
 	require.NoError(t, err)
 	o := f.rest(t, run)
 	require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)

@@ -24,7 +24,15 @@ var Verbs = []agent.Verb{
 const (
 	Child = "fermata.child" // a child to its parent: [agent.ChildReport]
 	Hold  = "fermata.hold"  // a parent to its child: [agent.HoldOrder]
+	Live  = "fermata.live"  // a worker process to the others: [agent.Heard]
 )
+
+// LiveType is the type of the workflow through which worker processes tell each
+// other of holds.
+const LiveType = "fermata.live"
+
+// LiveID is that workflow's id: one for each task queue. No session has such a name.
+func LiveID(taskQueue string) string { return "fermata/live/" + taskQueue }
 
 // Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
 // errors are [agent.InvalidInput], with the path of the field, and [agent.TooLarge].

@@ -32,6 +32,8 @@ type Worker struct {
 	store    store.Store
 	inner    worker.Worker
 	logger   *zap.Logger
+	bus      *bus
+	hush     context.CancelFunc // ends the bus
 }
 
 // New makes a worker over a Temporal client, which stays the caller's to close.
@@ -46,7 +48,8 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	deeds.Client, deeds.Logger = c, slog.New(zapslog.NewHandler(o.logger().Core()))
-	w := &Worker{temporal: c, store: o.Store, logger: o.logger()}
+	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}}
+	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
 	shell := &workflows.Shell{Tails: deeds.Tails, Flights: deeds.Flights, Keys: o.ApprovalKeys, Build: o.build()}
 	w.inner = worker.New(c, o.taskQueue(), worker.Options{
 		WorkerStopTimeout: o.stopTimeout(),
@@ -97,12 +100,19 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.inner.Start(); err != nil {
 		return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
 	}
+	// The bus lives as long as the worker, and not as long as its start.
+	live, hush := context.WithCancel(context.WithoutCancel(ctx))
+	w.hush = hush
+	go w.bus.run(live)
 	return nil
 }
 
 // Stop takes no more work, waits for the calls in progress as long as the
 // options say, and returns. It may be called more than once.
-func (w *Worker) Stop() { w.inner.Stop() }
+func (w *Worker) Stop() {
+	w.inner.Stop()
+	w.hush()
+}
 
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {

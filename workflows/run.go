@@ -33,6 +33,7 @@ type Registry interface {
 // Register registers the workflow of every agent.
 func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
+	r.RegisterWorkflowWithOptions(live, workflow.RegisterOptions{Name: signals.LiveType})
 }
 
 // run is one execution of a run. carried is the state that the execution before

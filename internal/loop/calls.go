@@ -215,11 +215,12 @@ func (s *step) returned(in Returned) error {
 	if s.Phase != Working || i < 0 {
 		return s.refuse("the result of call %s is not waited for", r.Call)
 	}
-	if in.Hold != nil && !s.heardBySteps(*in.Hold) {
-		s.callTool(&s.Calls[i])
+	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
+		s.callTool(&s.Calls[i]) // it was not begun, for a hold that is over
 		return nil
 	}
 	s.settle(i, r)
+	s.heed(in.Hold)
 	if s.active() == 0 {
 		s.Giving = nil
 	}

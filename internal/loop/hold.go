@@ -93,25 +93,34 @@ func (s *step) hasHeard(h agent.Heard) bool { return knows(s.Heard, h) }
 // above tells whether a session is one that this run was born under.
 func (s *step) above(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
 
-// heardBySteps takes a hold, or an end, of a run above that a step met before this
-// run heard of it. It returns whether the step was right to stop.
-func (s *step) heardBySteps(h agent.Heard) bool {
-	if s.hasHeard(h) || !s.above(h.Session) {
-		return s.held() || s.Stopping != nil || s.Giving != nil
+// news tells whether a hold that a step met is one of a run above that this run
+// has not heard of yet.
+func (s *step) news(h agent.Heard) bool { return !s.hasHeard(h) && s.above(h.Session) }
+
+// justified tells whether a step was right to stop for a hold: it is news, or the
+// run is held or ending.
+func (s *step) justified(h agent.Heard) bool {
+	return s.news(h) || s.held() || s.Stopping != nil || s.Giving != nil
+}
+
+// heed takes a hold, or an end, of a run above that a step met before this run
+// heard of it.
+func (s *step) heed(h *agent.Heard) {
+	if h == nil || !s.news(*h) || s.over() {
+		return
 	}
-	s.hear(h)
+	s.hear(*h)
 	s.resumed = agent.Resumed{Cause: agent.ByParent}
-	if h.Verb == agent.Cancel {
-		return s.cancelled(reasonParent) == nil
-	}
-	if s.Stopping == nil {
+	switch {
+	case h.Verb == agent.Cancel:
+		s.end(agent.Cancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Text })
+	case s.Stopping == nil:
 		s.lay(agent.Hold{
 			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
 		}, h.N, agent.ByParent)
 		s.tellChildren(s.pass(agent.Interrupt, 0))
 		s.giveUp(0, "the run was interrupted")
 	}
-	return true
 }
 
 // giveUp gives up what is in flight and what was not begun; what comes back

@@ -58,8 +58,8 @@ type (
 		Ask int64
 		Err *agent.Error
 	}
-	// Returned is what became of a tool call. Hold is set where the step met a hold
-	// and did not begin it.
+	// Returned is what became of a tool call. Hold is set where the step met a hold;
+	// a call that it did not begin for that is skipped.
 	Returned struct {
 		Result agent.ToolResult
 		Hold   *agent.Heard

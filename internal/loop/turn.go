@@ -45,8 +45,11 @@ func (s *step) reached(err *agent.Error, on agent.OnReached) {
 // replied takes the model's answer, whole or what there is of it.
 func (s *step) replied(in Replied) {
 	r := in.Reply
-	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.heardBySteps(*r.Hold) {
+	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
 		s.again()
+		return
+	}
+	if s.heed(r.Hold); s.over() {
 		return
 	}
 	s.Usage = s.Usage.Add(r.Usage)
@@ -72,7 +75,7 @@ func (s *step) replied(in Replied) {
 		s.Phase = Resting
 		return
 	}
-	s.heed(in, m, given)
+	s.take(in, m, given)
 }
 
 // again makes a model call once more that was given up for a hold which is over.
@@ -84,9 +87,9 @@ func (s *step) again() {
 	s.askModel("")
 }
 
-// heed looks at a whole reply in this order: cut off, refused, then what it says
+// take looks at a whole reply in this order: cut off, refused, then what it says
 // (catalogue PA-84).
-func (s *step) heed(in Replied, m agent.Message, given *Giving) {
+func (s *step) take(in Replied, m agent.Message, given *Giving) {
 	r := in.Reply
 	switch {
 	case r.Finish == agent.FinishLength:

@@ -107,6 +107,9 @@ func (in AskInput) messages(messages []agent.Message) []agent.Message {
 	}
 	note := agent.TextMessage(agent.RoleUser, in.Note)
 	note.Note = agent.NoteResumed
+	if in.Summary {
+		note.Note = agent.NoteSummary
+	}
 	return append(slices.Clip(messages), note)
 }
 

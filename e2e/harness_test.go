@@ -37,6 +37,7 @@ type stage struct {
 	queue    string
 	dir      *store.Dir
 	said     chan string // what models say, as they say it
+	worker   *worker.Worker
 }
 
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
@@ -67,6 +68,7 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
 	t.Cleanup(w.Stop)
+	s.worker = w
 	return w
 }
 

@@ -89,8 +89,8 @@ func workUntilKilled(addr, queue, dir string) error {
 		return err
 	}
 	w, err := worker.New(c, &worker.Options{
-		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript()},
-		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}}}, Tools: []tool.Tool{journal(dir)},
+		TaskQueue: queue, Store: st, Logger: zap.NewNop(), Models: map[string]model.Model{"script": killScript(), "held": heldScript()},
+		Agents: append(heldAgents(), agent.Definition{Name: "tester", Model: "script", Tools: []string{"pay"}}), Tools: []tool.Tool{journal(dir), linger()},
 	})
 	if err != nil {
 		return err

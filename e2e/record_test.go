@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,16 +81,16 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// until waits for a run's event.
-func (s *stage) until(t *testing.T, run *client.Run, want agent.EventType) {
+// until waits for one of some events of a run.
+func (s *stage) until(t *testing.T, run *client.Run, want ...agent.EventType) {
 	t.Helper()
 	for e, err := range run.Follow(t.Context(), 0) {
 		require.NoError(t, err)
-		if e.Type == want {
+		if slices.Contains(want, e.Type) {
 			return
 		}
 	}
-	t.Fatalf("the run ended without %s", want)
+	t.Fatalf("the run ended without %v", want)
 }
 
 // keep writes a history down where that was asked for and none is kept yet.

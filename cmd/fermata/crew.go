@@ -31,13 +31,17 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
+	keys, _, err := approvalKeys()
+	if err != nil {
+		return nil, err
+	}
 	kit, err := f.Open(c.slogger())
 	if err != nil {
 		return nil, err
 	}
 	w, err := worker.New(s.Client, &worker.Options{
 		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(),
-		Store: dir, Logger: c.log, StopTimeout: patience, Live: live, Build: version(),
+		Store: dir, Logger: c.log, StopTimeout: patience, Live: live, ApprovalKeys: keys, Build: version(),
 	})
 	if err == nil {
 		err = w.Start(ctx)

@@ -150,12 +150,11 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, live
 	if err != nil {
 		return err
 	}
-	heard := int64(0)
-	o, err := follow(ctx, run, &heard, live, tell, func() bool { return true })
+	o, err := follow(ctx, run, &heard{}, live, tell, func() bool { return true }, until{})
 	if err != nil {
 		return err
 	}
-	if err := c.told(o, tell); err != nil {
+	if err := c.told(ctx, nil, o, tell); err != nil {
 		return err
 	}
 	c.print("\nAll of it is recorded. To look at it:")

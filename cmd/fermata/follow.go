@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 )
 
 // listener hears a run. It is used by one goroutine.
@@ -59,10 +60,53 @@ const (
 	takenWithin = 3 * time.Second
 	// lookAgain is the pause before a run is followed again that could not be asked.
 	lookAgain = time.Second
+	// lookBelow is how often a listing is asked whether runs below ask for something.
+	lookBelow = time.Second
 )
 
-// errUntaken says that no worker has begun with the run.
-var errUntaken = errors.New("no worker takes the run")
+// Why following a run ended before the run did.
+var (
+	errUntaken = errors.New("no worker takes the run")
+	errMoved   = errors.New("something happened in the run")
+	errAsked   = errors.New("a run below asks for something")
+)
+
+// heard is how far a run was told, while it is followed more than once.
+type heard struct {
+	seq   int64           // the last event
+	below map[string]bool // runs below that have not ended
+	lifts int             // how often the run's own hold was lifted
+}
+
+func (h *heard) event(e agent.Event) {
+	h.seq = e.Seq
+	switch {
+	case e.Type == agent.HoldLifted && e.Hold != nil && e.Hold.From == agent.HoldOwn:
+		h.lifts++
+	case e.Child == nil:
+	case e.Type == agent.ChildEnded:
+		delete(h.below, e.Child.Session)
+	default:
+		if h.below == nil {
+			h.below = map[string]bool{}
+		}
+		h.below[e.Child.Session] = true
+	}
+}
+
+// until says where following ends before the run does.
+type until struct {
+	// rest ends it where the run rests.
+	rest bool
+	// after, where it is not zero, ends it with whatever comes after this event.
+	after int64
+	// pressed ends it with Ctrl-C.
+	pressed <-chan struct{}
+	// below lists what runs below ask for; it is called now and then while there
+	// are any, and following ends where fresh finds something new among it.
+	below func(context.Context) []agent.Request
+	fresh func([]agent.Request) bool
+}
 
 // follower follows one run to its end.
 type follower struct {
@@ -70,11 +114,14 @@ type follower struct {
 	to    listener
 	live  *pieces
 	taken func() bool // whether some worker has begun with the run
-	heard *int64      // the last event that was told
+	heard *heard
+	until until
 
 	events  chan agent.Event
 	trouble chan error // why the run can't be asked at the moment
 	results chan result
+	asked   chan []agent.Request // by runs below
+	looking bool
 }
 
 type result struct {
@@ -82,14 +129,22 @@ type result struct {
 	err     error
 }
 
-// follow tells a run as it goes, from the event after heard on, and returns how it ended.
-func follow(ctx context.Context, run *fermata.Run, heard *int64, live *pieces, to listener, taken func() bool) (*agent.Outcome, error) {
+// follow tells a run as it goes, from the event after heard on, and returns how
+// it ended, or rests.
+func follow(ctx context.Context, run *fermata.Run, h *heard, live *pieces, to listener, taken func() bool, u until) (*agent.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f := &follower{run: run, to: to, live: live, taken: taken, heard: heard, events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1)}
-	go f.read(ctx, *heard)
+	f := &follower{
+		run: run, to: to, live: live, taken: taken, heard: h, until: u,
+		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
+	}
+	go f.read(ctx, h.seq)
 	go func() {
-		o, err := run.Result(ctx)
+		wait := run.Result
+		if u.rest {
+			wait = run.Wait
+		}
+		o, err := wait(ctx)
 		f.results <- result{o, err}
 	}()
 	return f.loop(ctx)
@@ -146,16 +201,20 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 	var late, held <-chan time.Time
 	told := false
 	untaken := time.After(takenWithin)
+	look := time.NewTicker(lookBelow)
+	defer look.Stop()
 	events := f.events
-	for end == nil || events != nil {
+	for !f.done(end, events) {
 		select {
 		case e, ok := <-events:
 			if !ok {
 				events = nil
 				continue
 			}
-			*f.heard, told = e.Seq, false
-			f.to.Event(e)
+			told = false
+			if f.tell(e) {
+				return nil, errMoved
+			}
 			if held = nil; f.to.Waiting() {
 				held = time.After(holdFor)
 			}
@@ -165,7 +224,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 				f.to.Note("the run can't be followed at the moment, and goes on by itself: %v", err)
 			}
 		case <-untaken:
-			if *f.heard == 0 && end == nil && !f.taken() {
+			if f.heard.seq == 0 && end == nil && !f.taken() {
 				return nil, errUntaken
 			}
 		case <-f.live.ready:
@@ -173,6 +232,12 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case <-held:
 			f.to.Flush()
 			held = nil
+		case <-look.C:
+			f.look(ctx)
+		case found := <-f.asked:
+			if f.looking = false; f.until.fresh(found) {
+				return nil, errAsked
+			}
 		case r := <-f.results:
 			end, late = &r, time.After(lastEvents)
 			if r.err != nil {
@@ -180,11 +245,35 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			}
 		case <-late:
 			events = nil
+		case <-f.until.pressed:
+			return nil, asking.ErrPressed
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+	f.to.Flush()
 	return end.outcome, nil
+}
+
+// done tells whether the run has ended, or rests, and all that came before was told.
+func (f *follower) done(end *result, events <-chan agent.Event) bool {
+	return end != nil && (events == nil || end.outcome.Status == agent.Suspended && f.heard.seq >= end.outcome.Seq)
+}
+
+// tell tells an event, and whether it is one that ends the following.
+func (f *follower) tell(e agent.Event) bool {
+	f.heard.event(e)
+	f.to.Event(e)
+	return f.until.after > 0 && e.Seq > f.until.after
+}
+
+// look looks for what runs below ask for.
+func (f *follower) look(ctx context.Context) {
+	if f.until.below == nil || f.looking || len(f.heard.below) == 0 {
+		return
+	}
+	f.looking = true
+	go func() { f.asked <- f.until.below(ctx) }()
 }
 
 // hear tells the pieces of this run; a worker may have others.

@@ -249,6 +249,6 @@ func (p *process) wait() ran {
 func inProcess(t *testing.T, args ...string) ran {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := execute(t.Context(), args, strings.NewReader(""), &out, &errs)
+	code := newCLI(strings.NewReader(""), &out, &errs).execute(t.Context(), args)
 	return ran{code, out.String(), errs.String()}
 }

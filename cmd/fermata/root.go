@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -18,6 +20,10 @@ type cli struct {
 	out, err io.Writer
 	globals
 	log *zap.Logger
+	// terminal tells that a person sits at standard input and output, who can be asked.
+	terminal bool
+	// keys are that person's Ctrl-C.
+	keys *interrupts
 	// json says that standard output is for programs.
 	json bool
 	// loud lets the Temporal SDK's warnings through.
@@ -34,15 +40,24 @@ type globals struct {
 	storeShared, verbose        bool
 }
 
+func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
+	return &cli{in: stdin, out: stdout, err: stderr, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
+}
+
+// isTerminal tells whether a person is at the other end.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // execute runs the command and returns its exit status. It ends, cleanly, with
 // the context.
-func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &cli{in: stdin, out: stdout, err: stderr}
+func (c *cli) execute(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		err = usage(cmd, err)
@@ -62,7 +77,9 @@ profile in temporal.toml), run, demo and dev start one inside of their own
 process, with its data in the data directory.`,
 		Example: `  fermata demo
   fermata run reviewer "Review the last commit"
-  fermata dev`,
+  fermata dev
+  fermata inbox
+  fermata interrupt invoice-118 --reason "the client rings"`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -83,8 +100,10 @@ process, with its data in the data directory.`,
 	f.StringVar(&c.store, "store", "", "folder of the transcripts (default \"store\" in the data directory)")
 	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
 	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
-	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.waitCommand(), c.transcriptCommand(),
-		c.listCommand(), c.showCommand(), c.setupCommand(), c.doctorCommand(), c.versionCommand())
+	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(),
+		c.listCommand(), c.showCommand(), c.treeCommand(), c.setupCommand(), c.doctorCommand(), c.versionCommand(),
+		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
+		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand())
 	return root
 }
 

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
+	"encoding/json"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // runner is one `run`.
@@ -22,14 +23,17 @@ type runner struct {
 	session     string
 	model       string
 	detach      bool
+	park        string           // conditions, as JSON
+	briefing    string           // the name of a file with a handoff
 	file        *agentsfile.File // nil where there is none
+	options     fermata.StartOptions
 
 	server *server
 	runs   *fermata.Client
 	crew   *crew // nil where a worker elsewhere has the run
 	run    *fermata.Run
 	live   *pieces
-	heard  int64 // the last event of the run that was told
+	heard  heard
 }
 
 // runPatience is how long calls in progress may take when `run` is interrupted.
@@ -45,16 +49,27 @@ func (c *cli) runCommand() *cobra.Command {
 
 Where no worker polls the task queue, one is started in this process with the
 agents file (--agents, or fermata.yaml in this directory). A task "-" is read
-from standard input. --session goes on with a conversation.
+from standard input. --session goes on with a conversation; --briefing, with what
+another run handed over, and then the task may be left out.
+
+On a terminal it asks what the run asks. Ctrl-C holds the run and asks what to
+do; a second one leaves it held. Without a terminal it ends where the run rests,
+and says how to answer.
 
 The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 4 stopped or cancelled; 2 for wrong input, 5 without a server or a worker.`,
 		Example: `  fermata run reviewer "Review main.go"
   git diff | fermata run reviewer - --json | tail -1 | jq .text
-  fermata run reviewer "And the tests?" --session 0199a6f1-…`,
-		Args: wants(2, `an agent and a task in quotes`),
+  fermata run reviewer "And the tests?" --session 0199a6f1-…
+  fermata run payer "Pay invoice 118" --park '{"event":{"topic":"bank.open"}}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if r.briefing != "" && len(args) == 1 {
+				return nil
+			}
+			return wants(2, `an agent and a task in quotes`)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.agent, r.task = args[0], args[1]
+			r.agent, r.task = args[0], append(args, "")[1]
 			return r.do(cmd.Context())
 		},
 	}
@@ -63,6 +78,8 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 	f.StringVar(&r.session, "session", "", "the conversation to go on with, or a name for a new one")
 	f.StringVar(&r.model, "model", "", "another model for the agent, if the worker is in this process")
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
+	f.StringVar(&r.park, "park", "", "wait before the first turn, for conditions as JSON; {} waits for fermata resume")
+	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
 	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
 	return cmd
 }
@@ -81,7 +98,7 @@ func (r *runner) do(ctx context.Context) error {
 		}
 	}
 	var err error
-	r.run, err = r.runs.Start(ctx, r.agent, r.task, &fermata.StartOptions{Session: r.session})
+	r.run, err = r.runs.Start(ctx, r.agent, r.task, &r.options)
 	switch {
 	case err != nil:
 		return err
@@ -104,19 +121,15 @@ func (r *runner) close() {
 
 // check checks what can be checked without a server.
 func (r *runner) check() (err error) {
-	if r.task == "-" {
-		text, err := io.ReadAll(io.LimitReader(r.in, agent.MaxPayload+1))
-		if err != nil {
-			return agent.Errorf(agent.InvalidInput, "reading the task from standard input: %w", err)
-		}
-		r.task = string(text)
+	if r.options, err = r.startOptions(); err != nil {
+		return err
 	}
-	switch {
-	case strings.TrimSpace(r.task) == "":
-		return agent.Errorf(agent.InvalidInput, "the task is blank; say what to do")
-	case len(r.task) > agent.MaxPayload:
-		return agent.Errorf(agent.TooLarge, "the task has more than %d bytes", agent.MaxPayload)
-	case r.detach && r.model != "":
+	if r.options.Briefing == nil || r.task != "" {
+		if r.task, err = r.textOf(r.task, "the task"); err != nil {
+			return err
+		}
+	}
+	if r.detach && r.model != "" {
 		return agent.Errorf(agent.InvalidInput, "--model and --detach exclude each other: the model is the worker's to choose")
 	}
 	if err := agent.CheckName(r.agent); err != nil {
@@ -132,6 +145,29 @@ func (r *runner) check() (err error) {
 	}
 	r.file, err = agentsFile(r.agents)
 	return err
+}
+
+// startOptions reads what the flags say of the start.
+func (r *runner) startOptions() (o fermata.StartOptions, err error) {
+	o.Session, o.By = r.session, whoami()
+	if r.park != "" {
+		c, err := signals.DecodeConditions([]byte(r.park))
+		if err != nil {
+			return o, agent.Errorf(agent.CodeOf(err), "--park: %w", err)
+		}
+		o.Park = &c
+	}
+	if r.briefing == "" {
+		return o, nil
+	}
+	raw, err := os.ReadFile(r.briefing)
+	if err == nil {
+		err = json.Unmarshal(raw, &o.Briefing)
+	}
+	if err != nil || o.Briefing == nil || o.Briefing.Session == "" {
+		return o, agent.Errorf(agent.InvalidInput, "--briefing %s is no handoff (%v): write one with fermata handoff SESSION > FILE", r.briefing, err)
+	}
+	return o, nil
 }
 
 // connect finds the server, or starts the embedded one if this process can then

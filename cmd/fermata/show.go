@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -97,13 +99,33 @@ func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown
 	case err == nil:
 		return &shown{RunStatus: status, Source: sourceWorker, Task: memo.Task}, nil
 	case ctx.Err() == nil && (errors.Is(err, agent.NoWorker) || errors.Is(err, agent.Timeout)):
-		name := strings.Trim(string(info.GetSearchAttributes().GetIndexedFields()[agent.AttrAgent].GetData()), `"`)
-		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: agent.RunStatus{
-			V: agent.Version, Session: run.Session, Run: run.ID, Agent: name, Status: memo.Status, Reason: memo.Reason,
-			Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, Doing: []agent.Doing{},
-		}}, nil
+		return &shown{Source: sourceMemo, Task: memo.Task, RunStatus: ofMemo(run, info, memo)}, nil
 	}
 	return nil, err
+}
+
+// ofMemo is what Temporal itself knows of a run.
+func ofMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent.Memo) agent.RunStatus {
+	fields := info.GetSearchAttributes().GetIndexedFields()
+	s := agent.RunStatus{
+		V: agent.Version, Session: run.Session, Run: run.ID, Agent: strings.Trim(string(fields[agent.AttrAgent].GetData()), `"`),
+		Status: memo.Status, Reason: memo.Reason, Since: memo.Since, Turn: memo.Turn, Cost: memo.Cost, Labels: memo.Labels, Doing: []agent.Doing{},
+	}
+	if memo.Status != agent.Suspended {
+		return s
+	}
+	s.Suspension = &agent.Suspension{ID: memo.Suspension, Turn: memo.Turn, Since: memo.Since}
+	var waits []string
+	if json.Unmarshal(fields[agent.AttrWaitsFor].GetData(), &waits) == nil && len(waits) > 0 {
+		s.Suspension.Kind = agent.SuspensionKind(waits[0])
+	}
+	for _, q := range memo.Requests {
+		s.Suspension.Requests = append(s.Suspension.Requests, agent.Request{
+			ID: q.ID, Type: q.Type, Session: run.Session, Run: run.ID, Suspension: memo.Suspension, Agent: s.Agent, Text: q.Text,
+			Choices: q.Choices, Digest: q.Digest, Approvers: q.Approvers, Opened: q.Opened, Deadline: q.Deadline,
+		})
+	}
+	return s
 }
 
 func ofOutcome(o *agent.Outcome) agent.RunStatus {
@@ -133,6 +155,7 @@ func (c *cli) showText(v *shown) {
 	for _, d := range v.Doing {
 		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.What, d.Call)), age(d.Since))
 	}
+	showRest(row, v)
 	if v.Source != sourceMemo {
 		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
 	}
@@ -147,9 +170,54 @@ func (c *cli) showText(v *shown) {
 	if v.Build != "" {
 		row("worker", "%s", v.Build)
 	}
+	for _, r := range v.Refused {
+		row("refused", "%s at %s: %s", story.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), story.Line(r.Error.Error(), 200))
+	}
 	w.Flush()
+	c.showAsked(v)
 	if o := v.Outcome; o != nil {
 		c.answer(o)
+	}
+}
+
+// showRest shows why a run waits, and what is on its way to it.
+func showRest(row func(string, string, ...any), v *shown) {
+	if s := v.Suspension; s != nil {
+		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
+		if s.Reason != "" && len(s.Requests) == 0 { // what is asked stands below
+			row("reason", "%s", story.Line(s.Reason, 200))
+		}
+		for _, h := range s.Held {
+			row("hold", "%s, for %s", story.Held(h), age(h.At))
+		}
+		if s.Conditions != nil {
+			row("until", "%s", strings.TrimSpace(story.Conditions(s.Conditions)))
+		}
+	}
+	if n := v.Children; n != (agent.Children{}) {
+		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
+	}
+	if v.Queued > 0 {
+		row("queued", "%s", counted(v.Queued, "message"))
+	}
+}
+
+// showAsked shows requests whole, with the commands that answer them.
+func (c *cli) showAsked(v *shown) {
+	if v.Suspension == nil {
+		return
+	}
+	for _, q := range v.Suspension.Requests {
+		c.print("")
+		c.ask(q)
+	}
+}
+
+// ask prints a request whole, with the commands that answer it.
+func (c *cli) ask(q agent.Request) {
+	c.console().Show(q)
+	for _, line := range c.answers(q) {
+		c.print("  %s", line)
 	}
 }
 

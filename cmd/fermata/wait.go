@@ -15,8 +15,9 @@ func (c *cli) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait SESSION",
 		Short: "Wait for a run to rest, and print how it ended",
-		Long: `Wait waits for the end of a session's last run and prints its answer. It needs
-no worker, and the run does not depend on it.
+		Long: `Wait waits until a session's last run rests or ends, and prints its answer, or on
+what it waits and how to answer. It needs no worker, and the run does not depend
+on it.
 
 The exit status is that of run; 7 when the time of --timeout is up, whereupon
 the run goes on.`,
@@ -56,8 +57,5 @@ func (c *cli) wait(ctx context.Context, s *server, runs *fermata.Client, session
 	default:
 		return lost(s, session, err)
 	}
-	if c.json {
-		return c.told(o, jsonLines{c, run})
-	}
-	return c.told(o, c.teller())
+	return c.outcome(ctx, runs, run, o)
 }

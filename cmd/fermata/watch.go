@@ -10,42 +10,63 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
-// watch shows the run to its end, and returns its exit status.
+// watch shows the run to its end, or to where it rests and nobody can be asked,
+// and returns its exit status.
 func (r *runner) watch(ctx context.Context) error {
+	if r.terminal && !r.json {
+		return r.converse(ctx)
+	}
 	var to listener = jsonLines{r.cli, r.run}
 	if !r.json {
-		to = r.teller()
-		to.Note("session %s · run %s", r.run.Session, r.run.ID)
+		to = r.introduced()
 	}
+	o, err := r.next(ctx, to, until{rest: true})
+	switch {
+	case err == nil:
+		return r.told(ctx, r.runs, o, to)
+	case ctx.Err() != nil:
+		r.interrupted()
+		return exitInterrupted
+	}
+	return err
+}
+
+// introduced is a teller that has said which run it tells.
+func (r *runner) introduced() *story.Teller {
+	to := r.teller()
+	to.Note("session %s · run %s", r.run.Session, r.run.ID)
+	return to
+}
+
+// next follows the run, and goes on with it here where that on which it was is gone.
+func (r *runner) next(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
 	for {
-		o, err := r.follow(ctx, to)
+		o, err := r.follow(ctx, to, u)
 		switch {
-		case err == nil:
-			return r.told(o, to)
-		case ctx.Err() != nil:
-			r.interrupted()
-			return exitInterrupted
+		case err == nil, ctx.Err() != nil, errors.Is(err, errMoved), errors.Is(err, errAsked), errors.Is(err, asking.ErrPressed):
+			return o, err
 		case r.borrowed() && isLost(err):
 			to.Note("the server of another fermata command, on which this run was, is gone: the run goes on here")
 			if err := r.move(ctx); err != nil {
-				return err
+				return nil, err
 			}
 		case errors.Is(err, errUntaken):
-			return r.noWorker(r.server, "; the run waits for it in session "+r.run.Session)
+			return nil, r.noWorker(r.server, "; the run waits for it in session "+r.run.Session)
 		default:
-			return lost(r.server, r.run.Session, err)
+			return nil, lost(r.server, r.run.Session, err)
 		}
 	}
 }
 
 // follow follows the run. If the worker that seemed to be there is not, and only
 // this user's agents can be on the server, one is started here.
-func (r *runner) follow(ctx context.Context, to listener) (*agent.Outcome, error) {
+func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
 	taken := func() bool { return r.crew != nil || r.server.taken(ctx, r.run) }
-	o, err := follow(ctx, r.run, &r.heard, r.live, to, taken)
+	o, err := follow(ctx, r.run, &r.heard, r.live, to, taken, u)
 	if !errors.Is(err, errUntaken) || r.file == nil || r.server.embedded == nil {
 		return o, err
 	}
@@ -53,7 +74,7 @@ func (r *runner) follow(ctx context.Context, to listener) (*agent.Outcome, error
 	if err := r.workHere(ctx); err != nil {
 		return nil, err
 	}
-	return follow(ctx, r.run, &r.heard, r.live, to, taken)
+	return follow(ctx, r.run, &r.heard, r.live, to, taken, u)
 }
 
 // borrowed tells whether the server is in the process of another command that
@@ -97,10 +118,17 @@ func lost(s *server, session string, err error) error {
 	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer any more: %w; the run is not lost: when the server is back, see fermata wait %s", s.addr, err, session)
 }
 
-// told tells how a run ended.
-func (c *cli) told(o *agent.Outcome, to listener) error {
+// told tells how a run ended, or on what it rests. runs may be nil for one that
+// has ended.
+func (c *cli) told(ctx context.Context, runs *fermata.Client, o *agent.Outcome, to listener) error {
 	if teller, ok := to.(*story.Teller); ok {
 		teller.End(o)
+		switch {
+		case o.Suspension != nil:
+			c.restTold(ctx, runs, o)
+		case o.Handoff != nil:
+			c.print("%s", c.how("handoff %s --md", o.Session))
+		}
 	} else {
 		c.line(o)
 	}
@@ -111,15 +139,18 @@ func (c *cli) told(o *agent.Outcome, to listener) error {
 }
 
 // interrupted says that the run is not lost, and how it goes on.
-func (r *runner) interrupted() {
+func (r *runner) interrupted() { r.note("interrupted; %s", r.goesOn("the run")) }
+
+// goesOn says what becomes of a run that this process leaves.
+func (r *runner) goesOn(what string) string {
+	attach := r.how("attach %s", r.run.Session)
 	switch {
 	case r.crew == nil:
-		r.note("interrupted; the run goes on by itself: see fermata wait %s", r.run.Session)
+		return what + " goes on by itself: see " + attach
 	case r.server.inProcess():
-		r.note("interrupted; the run is not lost: fermata dev goes on with it, and fermata wait %s then shows its end", r.run.Session)
-	default:
-		r.note("interrupted; the run is not lost: any worker with its agent goes on with it (fermata worker), and fermata wait %s then shows its end", r.run.Session)
+		return what + " is not lost: fermata dev goes on with it, and " + attach + " then shows it"
 	}
+	return what + " is not lost: any worker with its agent goes on with it (fermata worker), and " + attach + " then shows it"
 }
 
 // jsonLines prints events for programs.
@@ -148,7 +179,7 @@ func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...
 // teller tells runs on standard output, with colours if that is a terminal.
 func (c *cli) teller() *story.Teller {
 	var o story.Options
-	if f, ok := c.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := c.out.(*os.File); ok && isTerminal(f) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd()))
 	}

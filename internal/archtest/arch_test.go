@@ -41,6 +41,7 @@ var rooms = map[string][]string{
 	"cmd/fermata":        anything,
 	"examples":           anything,
 	"e2e":                anything,
+	"bench":              anything,
 	"internal/archtest":  {},
 }
 

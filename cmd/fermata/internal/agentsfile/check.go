@@ -16,7 +16,8 @@ import (
 
 // checker collects what is wrong with a file.
 type checker struct {
-	path   string // as the user named it
+	path   string          // as the user named it
+	names  map[string]bool // of the agents, sound or not
 	faults []located
 }
 

@@ -6,6 +6,13 @@
 //	    instructions: You review code.
 //	    tools: [fs_read, fs_grep, "mcp:tickets"]
 //	    limits: {turns: 40, cost_usd: 2.0, wall_clock: 30m}
+//	  lead:
+//	    model: anthropic/claude-sonnet-5
+//	    tools: [fs_read, shell_run, ask_user, await_resumption]
+//	    agents: [{agent: reviewer, description: Reviews what you wrote.}]
+//	    rules:
+//	      - {do: ask, tools: [shell_run], reason: It changes the machine., deadline: 24h}
+//	    on_limit: ask
 //	models:
 //	  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3}
 //	mcp:

@@ -68,7 +68,9 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 	if len(list) == 0 && part.value.Kind == yaml.MappingNode {
 		c.add(agent.InvalidInput, part.key, "agents is empty: write a name and a model below")
 	}
+	c.names = map[string]bool{}
 	for _, e := range list {
+		c.names[e.name] = true
 		where := "agents." + e.name
 		def, ok := decode[agent.Definition](c, e, where)
 		f.checkUses(c, e, def)
@@ -83,10 +85,13 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 		f.checkAgent(c, e, def)
 		f.Agents = append(f.Agents, def)
 	}
+	f.checkTogether(c, list)
 }
 
 // checkAgent checks what an agent says of itself.
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
+	checkLists(c, e, def)
+	def.Rules, def.ClientTools, def.Agents, def.Asking = nil, nil, nil, agent.Patience{}
 	if err := def.Check(); err != nil {
 		var what *agent.Error
 		errors.As(err, &what)
@@ -116,8 +121,15 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 	}
 }
 
+// placeTools work in the workspace; ownTools are the runtime's own, which no
+// worker has.
+var (
+	placeTools = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
+	ownTools   = []string{agent.AskUserTool, agent.ParkTool}
+)
+
 // toolNames are what an agent may name besides MCP servers.
-var toolNames = []string{workspace.ReadTool, workspace.ListTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool}
+var toolNames = slices.Concat(placeTools, ownTools)
 
 // sourcePrefix marks the name of an MCP server, all of whose tools an agent is given.
 const sourcePrefix = "mcp:"

@@ -72,7 +72,7 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 	return mcp.New(name, e.Command, &mcp.Options{Env: env, Dir: e.Dir, Logger: log}), nil
 }
 
-// uses tells which tools some agent names, and which MCP servers.
+// uses tells which tools of the workspace some agent names, and which MCP servers.
 func (f *File) uses() (tools, servers []string) {
 	set := map[string]bool{}
 	for _, def := range f.Agents {
@@ -83,7 +83,7 @@ func (f *File) uses() (tools, servers []string) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if server, ok := strings.CutPrefix(name, sourcePrefix); ok {
 			servers = append(servers, server)
-		} else {
+		} else if slices.Contains(placeTools, name) {
 			tools = append(tools, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -77,6 +78,28 @@ func (t *Teller) Event(e agent.Event) {
 			c.ended, c.status = e.Time, e.Call.Status
 			t.settled = append(t.settled, e.Call.Call)
 		}
+	default:
+		t.aside(e)
+	}
+}
+
+// aside tells what is neither a turn nor a call.
+func (t *Teller) aside(e agent.Event) {
+	switch e.Type {
+	case agent.HoldLaid, agent.HoldLifted, agent.RunSuspended, agent.RunResumed, agent.RunStopped:
+		t.rested(e)
+	case agent.RequestOpened, agent.RequestAnswered, agent.RequestExpired, agent.RequestReminded:
+		t.asked(e)
+	case agent.ChildStarted, agent.ChildSuspended, agent.ChildResumed, agent.ChildEnded:
+		t.child(e)
+	case agent.Compacted:
+		t.note("the model goes on from a summary of what was said before")
+	case agent.LimitExtended:
+		t.note("%s is renewed", e.Extended)
+	case agent.VerbRefused:
+		if r := e.Refusal; r != nil && r.Error != nil {
+			t.note("%s", Line(r.Error.Message, maxAsked))
+		}
 	}
 }
 
@@ -118,8 +141,11 @@ func (t *Teller) message(e agent.Event) {
 	m := e.Message
 	switch m.Role {
 	case agent.RoleUser:
-		if m.Note != "" {
+		switch {
+		case m.Note != "":
 			t.note("(%s) %s", m.Note, Line(m.TextOf(), t.width))
+		case t.turn > 0: // what came in between; the task itself is known
+			t.note("(%s) %s", cmp.Or(m.By, "said"), Line(m.TextOf(), t.width))
 		}
 	case agent.RoleAssistant:
 		t.said(m.TextOf())

@@ -102,7 +102,10 @@ func thousands(n int64) string {
 // Summary is how a run ended, on one line.
 func Summary(o *agent.Outcome) string {
 	parts := []string{string(o.Status)}
-	if o.Status != agent.Completed && o.Reason != "" {
+	switch {
+	case o.Suspension != nil:
+		parts[0] += fmt.Sprintf(" (%s): %s", o.Suspension.ID, Waits(o.Suspension))
+	case o.Status != agent.Completed && o.Reason != "":
 		parts[0] += " (" + o.Reason + ")"
 	}
 	parts = append(parts, count(o.Turns, "turn")+calls(o.Tools))

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	temporal "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The bare side: the same tree without an agent runtime. Every node is a workflow
+// that starts its children and an activity; an interrupt is a signal to the root,
+// which gives up its activity and signals its children, hop by hop.
+const (
+	sideBare     = "bare"
+	bareActivity = "bare.work"
+	bareWorkflow = "bare.node"
+	bareSignal   = "interrupt"
+	bareStatus   = "status"
+)
+
+// What a bare node answers to the query status.
+const (
+	bareRunning = "running"
+	bareHeard   = "interrupted" // its activity has not come back yet
+	bareRests   = "suspended"
+)
+
+// bareNode is a node with its children below. It ends when it is terminated.
+func bareNode(ctx workflow.Context, fanout []int) error {
+	status := bareRunning
+	if err := workflow.SetQueryHandler(ctx, bareStatus, func() (string, error) { return status, nil }); err != nil {
+		return err
+	}
+	var children []workflow.ChildWorkflowFuture
+	n, below := branch(fanout)
+	for i := range n {
+		children = append(children, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID: fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.ID, i), ParentClosePolicy: enums.PARENT_CLOSE_POLICY_TERMINATE,
+		}), bareWorkflow, below))
+	}
+	working, giveUp := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
+		RetryPolicy: &sdktemporal.RetryPolicy{MaximumAttempts: 1},
+	}))
+	selector := workflow.NewSelector(ctx)
+	selector.AddFuture(workflow.ExecuteActivity(working, bareActivity), func(workflow.Future) { status = bareRests })
+	selector.AddReceive(workflow.GetSignalChannel(ctx, bareSignal), func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+		if status != bareRunning {
+			return
+		}
+		status = bareHeard
+		giveUp()
+		for _, child := range children {
+			child.SignalChildWorkflow(ctx, bareSignal, nil)
+		}
+	})
+	for {
+		selector.Select(ctx)
+	}
+}
+
+// bareWork works until it is stopped, with heartbeats as ours has.
+func bareWork(ctx context.Context) error {
+	beat := time.NewTicker(2 * time.Second)
+	defer beat.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-beat.C:
+			activity.RecordHeartbeat(ctx)
+		}
+	}
+}
+
+func workBare(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
+	const pollers = 10 // with the SDK's two, the bare tree takes twice to three times as long
+	w := sdk.New(c, j.Queue, sdk.Options{
+		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
+		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
+	})
+	w.RegisterWorkflowWithOptions(bareNode, workflow.RegisterOptions{Name: bareWorkflow})
+	w.RegisterActivityWithOptions(bareWork, activity.RegisterOptions{Name: bareActivity})
+	return w.Stop, w.Start()
+}
+
+// bareGround is where bare trees are planted.
+type bareGround struct {
+	temporal temporal.Client
+	queue    string
+	fanout   []int
+}
+
+func (g *bareGround) plant(ctx context.Context) (planted, error) {
+	run, err := g.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{
+		ID: fmt.Sprintf("bare-%d", time.Now().UnixNano()), TaskQueue: g.queue,
+	}, bareWorkflow, g.fanout)
+	if err != nil {
+		return nil, err
+	}
+	return &bareTree{g.temporal, run.GetID()}, nil
+}
+
+type bareTree struct {
+	temporal temporal.Client
+	root     string
+}
+
+func (t *bareTree) interrupt(ctx context.Context) error {
+	return t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
+}
+
+func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {
+	v, err := t.temporal.QueryWorkflow(ctx, t.root, "", bareStatus)
+	if err != nil {
+		return false, false, err
+	}
+	var status string
+	err = v.Get(&status)
+	return status != bareRunning, status == bareRests, err
+}
+
+// still waits as long as anything more might begin: nothing does here.
+func (t *bareTree) still(context.Context) error {
+	time.Sleep(200 * time.Millisecond)
+	return nil
+}
+
+// end takes the tree down. Nothing is resumed: there is nothing to compare.
+func (t *bareTree) end(ctx context.Context, _ int, _ *crew) error {
+	if err := t.temporal.TerminateWorkflow(ctx, t.root, "", "measured"); err != nil {
+		return err
+	}
+	return until(ctx, "the bare tree to be gone", func() (bool, error) {
+		n, err := t.temporal.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+			Query: fmt.Sprintf("RootWorkflowId = '%s' AND ExecutionStatus = 'Running'", t.root),
+		})
+		return n.GetCount() == 0, err
+	})
+}

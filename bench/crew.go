@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// crew is some worker processes of one side, and what they tell.
+type crew struct {
+	procs []*proc
+
+	mu      sync.Mutex
+	ready   int
+	lost    bool               // a process ended by itself
+	leaving bool               // they were told to
+	running map[string]string  // activities in flight: their types
+	ended   map[bool]time.Time // the last end of one: under true of model and tool calls alone
+	begun   map[string]int     // activities, by type
+	tools   map[string]int     // tool calls, by key
+}
+
+type proc struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+}
+
+// isWork tells the activities that do an agent's work, which an interrupt has to
+// stop, from those that keep its books.
+func isWork(activity string) bool {
+	return activity == bareActivity || activity == "fermata.model" || activity == "fermata.tool"
+}
+
+// hire starts worker processes and waits until they work.
+func hire(ctx context.Context, j job, n int) (*crew, error) {
+	c := &crew{running: map[string]string{}}
+	c.forget()
+	for i := range n {
+		if err := c.start(ctx, j, i); err != nil {
+			c.dismiss()
+			return nil, err
+		}
+	}
+	err := until(ctx, "workers to be ready", func() (bool, error) { return c.count(func() int { return c.ready }) == n, c.fault() })
+	if err != nil {
+		c.dismiss()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *crew) start(ctx context.Context, j job, i int) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	arg, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, self, workCommand, string(arg))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	c.procs = append(c.procs, &proc{cmd, in})
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			c.heard(i, strings.Fields(lines.Text()))
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.lost = c.lost || !c.leaving
+	}()
+	return nil
+}
+
+// dismiss ends the processes.
+func (c *crew) dismiss() {
+	c.mu.Lock()
+	c.leaving = true
+	c.mu.Unlock()
+	for _, p := range c.procs {
+		_ = p.in.Close()
+	}
+	for _, p := range c.procs {
+		late := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
+		_ = p.cmd.Wait() // whatever its end was, it is over
+		late.Stop()
+	}
+}
+
+// heard takes what a process tells.
+func (c *crew) heard(proc int, line []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := func() string { return fmt.Sprintf("%d.%s", proc, line[1]) }
+	switch line[0] {
+	case "ready":
+		c.ready++
+	case "begin":
+		c.running[id()] = line[2]
+		c.begun[line[2]]++
+	case "end":
+		var ns int64
+		_, _ = fmt.Sscan(line[2], &ns) // written by ourselves
+		at, what := time.Unix(0, ns), c.running[id()]
+		delete(c.running, id())
+		for _, work := range []bool{false, isWork(what)} {
+			if c.ended[work].Before(at) {
+				c.ended[work] = at
+			}
+		}
+	case "tool":
+		c.tools[line[1]]++
+	}
+}
+
+// forget begins a new repetition.
+func (c *crew) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended, c.begun, c.tools = map[bool]time.Time{}, map[string]int{}, map[string]int{}
+}
+
+func (c *crew) count(of func() int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return of()
+}
+
+// atWork counts the model and tool calls in flight.
+func (c *crew) atWork() int {
+	return c.count(func() (n int) {
+		for _, what := range c.running {
+			if isWork(what) {
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// atAll counts all activities in flight.
+func (c *crew) atAll() int { return c.count(func() int { return len(c.running) }) }
+
+// asked counts the model calls since the repetition began.
+func (c *crew) asked() int { return c.count(func() int { return c.begun["fermata.model"] }) }
+
+// lastEnd is when the last activity ended, of those that do work or of all.
+func (c *crew) lastEnd(work bool) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended[work]
+}
+
+// calls are the tool calls since the repetition began, by key.
+func (c *crew) calls() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.tools)
+}
+
+func (c *crew) fault() error {
+	if c.count(func() int { return map[bool]int{true: 1}[c.lost] }) > 0 {
+		return errors.New("a worker process has ended")
+	}
+	return nil
+}
+
+// profile begins a CPU profile of every process, and returns what ends it.
+func (c *crew) profile(dir, name string) (stop func()) {
+	for i, p := range c.procs {
+		fmt.Fprintf(p.in, "profile %s\n", filepath.Join(dir, fmt.Sprintf("%s-%d.prof", name, i)))
+	}
+	return func() {
+		for _, p := range c.procs {
+			fmt.Fprintln(p.in, "done")
+		}
+	}
+}
+
+// patience is how long anything may take.
+const patience = 3 * time.Minute
+
+// until waits for something.
+func until(ctx context.Context, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		ok, err := is()
+		if err != nil {
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

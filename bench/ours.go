@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// Our side: agents n0, n1, … that give work to one another. Every agent with
+// others below it runs a tool while they work, and the others wait for their model.
+const sideOurs = "fermata"
+
+// long is longer than a repetition.
+const long = 10 * time.Minute
+
+// definitions are the agents, one for each level.
+func definitions(fanout []int) (agents []agent.Definition) {
+	for i := range len(fanout) + 1 {
+		def := agent.Definition{
+			Name: fmt.Sprintf("n%d", i), Model: "script", Tools: []string{"hold"}, ModelTimeout: agent.Duration(long), ModelSilence: agent.Duration(long),
+		}
+		if i < len(fanout) {
+			def.Agents = []agent.SubAgent{{Agent: fmt.Sprintf("n%d", i+1)}}
+		}
+		agents = append(agents, def)
+	}
+	return agents
+}
+
+// script is the model of all of them: those of level n give work to level n+1.
+func script(fanout []int) *testsuite.Script {
+	rules := []testsuite.Reply{{Match: "You are being stopped", Text: `{"summary":"` + summary + `"}`}}
+	for level, n := range fanout {
+		r := testsuite.Reply{Match: fmt.Sprintf(`(?m)\Alevel %d$`, level), Calls: []testsuite.Call{{Tool: "hold", Arguments: map[string]any{}}}}
+		for i := range n {
+			r.Calls = append(r.Calls, testsuite.Call{Tool: fmt.Sprintf("subagent__n%d", level+1), Arguments: map[string]any{
+				"task": fmt.Sprintf("level %d", level+1), "context": fmt.Sprintf("part %d", i),
+			}})
+		}
+		rules = append(rules, r)
+	}
+	return testsuite.NewScript(append(rules,
+		testsuite.Reply{Match: fmt.Sprintf(`\Alevel %d`, len(fanout)), Text: "I think", Delay: long},
+		testsuite.Reply{Match: ".*", Text: "done"})...)
+}
+
+// summary is what every agent's model says when it is stopped.
+const summary = "I had half"
+
+func workOurs(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error) {
+	dir, err := store.OpenDir(j.Dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	hold := tool.New("hold", "works until it is stopped", func(ctx context.Context, c *tool.Call, _ struct{}) (string, error) {
+		r.tool(c.Key)
+		<-ctx.Done()
+		return "half", nil
+	}, nil)
+	w, err := worker.New(c, &worker.Options{
+		TaskQueue: j.Queue, Agents: definitions(j.Fanout), Tools: []tool.Tool{hold}, Store: dir, Logger: zap.NewNop(),
+		Models: map[string]model.Model{"script": script(j.Fanout)}, StopTimeout: time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w.Stop, w.Start(ctx)
+}
+
+// ourGround is where our trees are planted.
+type ourGround struct {
+	client *client.Client
+	fanout []int
+}
+
+func ourGroundOf(c temporal.Client, j job) (*ourGround, error) {
+	dir, err := store.OpenDir(j.Dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &ourGround{client.New(c, &client.Options{TaskQueue: j.Queue, Store: dir}), j.Fanout}, nil
+}
+
+func (g *ourGround) plant(ctx context.Context) (planted, error) {
+	run, err := g.client.Start(ctx, "n0", "level 0", nil)
+	return &ourTree{run, g.fanout}, err
+}
+
+type ourTree struct {
+	run    *client.Run
+	fanout []int
+}
+
+func (t *ourTree) interrupt(ctx context.Context) error {
+	_, err := t.run.Interrupt(ctx, "measured")
+	return err
+}
+
+func (t *ourTree) status(ctx context.Context) (heard, rests bool, err error) {
+	s, err := t.run.Status(ctx)
+	return s.Suspension != nil, s.Status == agent.Suspended, err
+}
+
+// still waits until all agents are suspended, and have stored what was said.
+func (t *ourTree) still(ctx context.Context) error { return t.all(ctx, agent.Suspended) }
+
+func (t *ourTree) all(ctx context.Context, want agent.Status) error {
+	return until(ctx, "all agents to be "+string(want), func() (bool, error) {
+		time.Sleep(50 * time.Millisecond)
+		nodes, err := t.run.Tree(ctx)
+		other := slices.ContainsFunc(nodes, func(n agent.Node) bool { return n.Status != want })
+		return len(nodes) == count(t.fanout) && !other, err
+	})
+}
+
+// end looks whether an interrupted tree can go on, in even repetitions, and
+// whether it can be stopped, in odd ones.
+func (t *ourTree) end(ctx context.Context, rep int, c *crew) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if rep%2 == 0 {
+		return t.resume(ctx, c)
+	}
+	return t.stop(ctx)
+}
+
+// resume lets the tree go on, and wants all of it to complete and nothing that had
+// finished to be done again.
+func (t *ourTree) resume(ctx context.Context, c *crew) error {
+	if _, err := t.run.Resume(ctx, nil); err != nil {
+		return err
+	}
+	o, err := t.run.Result(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Status != agent.Completed {
+		return fault("resumed, the root is %s (%s): %v", o.Status, o.Reason, o.Err())
+	}
+	if err := t.all(ctx, agent.Completed); err != nil {
+		return err
+	}
+	var faults []error
+	want := []agent.ToolCount{{Tool: "hold", Calls: 1, OK: 1}, {Tool: "subagent__n1", Calls: t.fanout[0], OK: t.fanout[0]}}
+	if !slices.Equal(o.Tools, want) {
+		faults = append(faults, fault("resumed, the root's tool calls were %+v", o.Tools))
+	}
+	calls := c.calls()
+	if inner := count(t.fanout) - leaves(t.fanout); len(calls) != inner {
+		faults = append(faults, fault("%d tool calls in a tree of %d agents with others below", len(calls), inner))
+	}
+	for key, n := range calls {
+		if n != 1 {
+			faults = append(faults, fault("the tool call %s was made %d times", key, n))
+		}
+	}
+	// Before the interrupt every model was asked once, and afterwards once.
+	if n := c.asked(); n != 2*count(t.fanout) {
+		faults = append(faults, fault("%d model calls in a tree of %d agents, where each needs 2", n, count(t.fanout)))
+	}
+	return errors.Join(faults...)
+}
+
+// stop ends the tree, and wants a handoff of every agent, in the tree's order.
+func (t *ourTree) stop(ctx context.Context) error {
+	if _, err := t.run.Stop(ctx, "measured", time.Minute); err != nil {
+		return err
+	}
+	o, err := t.run.Result(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Status != agent.Stopped || o.Handoff == nil {
+		return fault("stopped, the root is %s (%s): %v", o.Status, o.Reason, o.Err())
+	}
+	var has []string
+	silent := 0
+	for h := range o.Handoff.All() {
+		has = append(has, h.Session)
+		if h.Summary != summary {
+			silent++
+		}
+	}
+	var faults []error
+	if want := sessions(t.run.Session, 1, t.fanout); !slices.Equal(has, want) {
+		faults = append(faults, fault("the handoff has %d agents where the tree has %d, or another order", len(has), len(want)))
+	}
+	if silent > 0 {
+		faults = append(faults, fault("in the handoff %d of %d agents lack their summary", silent, len(has)))
+	}
+	return errors.Join(faults...)
+}
+
+// sessions are those of a tree, depth first.
+func sessions(root string, level int, fanout []int) []string {
+	list := []string{root}
+	n, below := branch(fanout)
+	for i := range n {
+		list = append(list, sessions(fmt.Sprintf("%s/n%d-%d", root, level, i+1), level+1, below)...)
+	}
+	return list
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
+)
+
+// recorder tells the process that started this one when an activity begins and
+// ends, a line each. Times are the machine's clock, which its processes share.
+// Whoever is recorded only hands the line over.
+//
+//	ready
+//	begin ID TYPE WORKFLOW
+//	end ID NANOSECONDS
+//	tool KEY
+type recorder struct {
+	interceptor.InterceptorBase
+	lines chan string
+	last  atomic.Int64 // id
+}
+
+func newRecorder(out io.Writer) *recorder {
+	r := &recorder{lines: make(chan string, 1<<16)}
+	go func() {
+		w := bufio.NewWriter(out)
+		for line := range r.lines {
+			fmt.Fprintln(w, line)
+			if len(r.lines) == 0 {
+				w.Flush()
+			}
+		}
+	}()
+	return r
+}
+
+func (r *recorder) ready() { r.lines <- "ready" }
+
+// tool records that a tool was called, by the call's idempotency key.
+func (r *recorder) tool(key string) { r.lines <- "tool " + key }
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (r *recorder) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &recorded{interceptor.ActivityInboundInterceptorBase{Next: next}, r}
+}
+
+type recorded struct {
+	interceptor.ActivityInboundInterceptorBase
+	to *recorder
+}
+
+func (a *recorded) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	info, id := activity.GetInfo(ctx), a.to.last.Add(1)
+	a.to.lines <- fmt.Sprintf("begin %d %s %s", id, info.ActivityType.Name, info.WorkflowExecution.ID)
+	defer func() { a.to.lines <- fmt.Sprintf("end %d %d", id, time.Now().UnixNano()) }()
+	return a.Next.ExecuteActivity(ctx, in)
+}

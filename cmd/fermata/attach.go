@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+func (c *cli) attachCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "attach SESSION",
+		Short: "Follow a run as fermata run does",
+		Long: `Attach shows the last run of a session from its beginning, and goes on with it to
+its end. On a terminal it asks what the run asks, and Ctrl-C holds the run; a
+second one leaves it so. Without a terminal it ends where the run rests, and says
+how to answer.
+
+The exit status is that of run.`,
+		Example: `  fermata attach invoice-118
+  fermata attach invoice-118 --json`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+				return c.attach(cmd.Context(), s, runs, args[0])
+			})
+		},
+	}
+	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	return cmd
+}
+
+func (c *cli) attach(ctx context.Context, s *server, runs *fermata.Client, session string) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	r := &runner{cli: c, server: s, runs: runs, run: run, session: session, live: newPieces()}
+	return r.watch(ctx)
+}

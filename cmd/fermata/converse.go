@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+// conversation is what a person at the terminal and a run have to say to each other.
+type conversation struct {
+	*runner
+	to      *story.Teller
+	console *asking.Console
+	pressed <-chan struct{} // Ctrl-C
+
+	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet
+	lifts   int             // how often the run's own hold had been lifted then
+	passed  map[string]bool // requests that are left to others
+	rest    string          // the rest that was told last
+	after   int64           // a rest that there is nothing to ask at
+	found   []agent.Request // what runs below ask for
+}
+
+// errLeft says that the person leaves, and all is told.
+var errLeft = errors.New("left")
+
+// converse shows the run to its end. What it asks is asked here, and Ctrl-C holds
+// it, until the person says what comes next.
+func (r *runner) converse(ctx context.Context) error {
+	pressed, giveBack := r.keys.take()
+	defer giveBack()
+	v := &conversation{
+		runner: r, to: r.introduced(), console: asking.NewConsole(r.in, r.out, pressed), pressed: pressed, passed: map[string]bool{},
+	}
+	for {
+		o, err := r.next(ctx, v.to, v.until())
+		switch {
+		case errors.Is(err, asking.ErrPressed):
+			err = v.press(ctx)
+		case errors.Is(err, errAsked):
+			err = v.ask(ctx, inFull(ctx, r.runs, v.found))
+		case errors.Is(err, errMoved):
+			v.after, err = 0, nil
+		case err == nil && o.Status != agent.Suspended:
+			return r.told(ctx, r.runs, o, v.to)
+		case err == nil:
+			err = v.rested(ctx, o)
+		}
+		if errors.Is(err, asking.ErrPressed) {
+			err = v.press(ctx) // in the place of an answer
+		}
+		if err != nil {
+			return v.left(ctx, err)
+		}
+	}
+}
+
+// until says what to come back for.
+func (v *conversation) until() until {
+	session := v.run.Session
+	return until{
+		rest: v.after == 0, after: v.after, pressed: v.pressed,
+		below: func(ctx context.Context) []agent.Request { return below(ctx, v.runs, session) },
+		fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
+	}
+}
+
+// fresh leaves out what is left to others.
+func (v *conversation) fresh(list []agent.Request) []agent.Request {
+	return slices.DeleteFunc(slices.Clone(list), func(q agent.Request) bool { return v.passed[q.Session+" "+q.ID] })
+}
+
+// rested speaks of a run that rests: what it asks is asked, and a hold of this
+// person's own is talked about.
+func (v *conversation) rested(ctx context.Context, o *agent.Outcome) error {
+	if v.held() && slices.ContainsFunc(o.Suspension.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn }) {
+		return v.choose(ctx)
+	}
+	if open := v.fresh(o.Suspension.Requests); len(open) > 0 && o.Seq > 0 {
+		return v.ask(ctx, open)
+	}
+	if rest := story.Waits(o.Suspension); rest != v.rest {
+		v.rest = rest
+		v.to.Note("%s %s; Ctrl-C asks what to do", o.Session, rest)
+	}
+	switch {
+	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
+		pause(ctx, lookAgain)
+	case o.Seq >= v.heard.seq:
+		v.after = o.Seq
+	}
+	return ctx.Err()
+}
+
+// ask asks requests and sends the answers.
+func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
+	v.after = 0
+	for _, q := range open {
+		v.to.Break()
+		if len(q.Approvers) > 0 {
+			v.pass(q, "takes a decision of its approvers only")
+			continue
+		}
+		a, err := v.console.Ask(ctx, q)
+		switch {
+		case errors.Is(err, asking.ErrLater):
+			v.pass(q, "stays open")
+			continue
+		case errors.Is(err, io.EOF):
+			v.pass(q, "stays open")
+			return err
+		case err != nil:
+			return err
+		}
+		if _, err := v.decide(ctx, v.runs, q, decision{AnswerTo: a, by: whoami()}); err != nil {
+			v.failed(ctx, err) // somebody else may have answered
+		}
+	}
+	return nil
+}
+
+// pass leaves a request to others, and says how they answer it.
+func (v *conversation) pass(q agent.Request, why string) {
+	v.passed[q.Session+" "+q.ID] = true
+	v.to.Note("%s %s:", story.Asks(q), why)
+	for _, line := range v.answers(q) {
+		v.to.Note("  %s", line)
+	}
+}
+
+// failed tells an error after which the conversation goes on.
+func (v *conversation) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, f := range faultsOf(err) {
+		v.to.Note("[%s] %s", f.Code, story.Line(f.Message, 400))
+	}
+}
+
+// left says how the run goes on without this command, and returns the exit status.
+func (v *conversation) left(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		v.interrupted()
+		return exitInterrupted
+	case errors.Is(err, io.EOF), errors.Is(err, errLeft):
+		v.leave()
+		return exitSuspended
+	}
+	return err
+}
+
+// leave says how a run goes on that is held, or waits.
+func (v *conversation) leave() {
+	if v.held() {
+		v.note("left; the run stays held: %s lets it go on", v.how("resume %s", v.run.Session))
+	}
+	v.note("left; %s", v.goesOn("it"))
+}
+
+// whoami is who answers, where nobody says so: a claim.
+func whoami() string { return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME")) }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// emitWithin bounds an event to many runs.
+const emitWithin = 30 * time.Second
+
+func (c *cli) emitCommand() *cobra.Command {
+	var o fermata.EmitOptions
+	cmd := &cobra.Command{
+		Use:   "emit TOPIC [JSON]",
+		Short: "Tell every run that waits for an event",
+		Long: `Emit tells every run that waits for a topic that the event has come, with a payload
+that is any JSON. A run that waits for another payload goes on waiting.`,
+		Example: `  fermata emit orders.paid '{"order":118}'
+  fermata emit bank.open`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return wants(1, "a topic, and perhaps a payload as JSON in quotes")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			payload, err := payloadOf(args)
+			if err != nil {
+				return err
+			}
+			o.By = byOr(o.By)
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.emit(cmd.Context(), runs, args[0], payload, &o)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&o.ID, "id", "", "a name for the event: said again, it has one effect")
+	c.byFlag(cmd, &o.By)
+	c.jsonFlag(cmd, "print how many runs took it as one line of JSON")
+	return cmd
+}
+
+// payloadOf checks an event before a server is looked for.
+func payloadOf(args []string) (any, error) {
+	if err := signals.CheckTopic(args[0]); err != nil {
+		return nil, err
+	}
+	if len(args) == 1 {
+		return nil, nil
+	}
+	raw, err := jsonOf("the payload", args[1])
+	if err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// jsonOf checks that a text is JSON.
+func jsonOf(what, text string) (json.RawMessage, error) {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "%s is not JSON: %w; a text stands in quotes, and all of it in quotes of the shell: '\"paid\"'", what, err)
+	}
+	return json.RawMessage(text), nil
+}
+
+func (c *cli) emit(ctx context.Context, runs *fermata.Client, topic string, payload any, o *fermata.EmitOptions) error {
+	saying, cancel := context.WithTimeout(ctx, emitWithin)
+	defer cancel()
+	done, err := runs.Emit(saying, topic, payload, o)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.json:
+		c.line(done)
+	case done.Sent == 0 && len(done.Failed) == 0:
+		c.print("no run waits for %s, with such a payload", topic)
+	default:
+		c.print("%s: %d told, %d failed", topic, done.Sent, len(done.Failed))
+	}
+	var failed []error
+	for _, f := range done.Failed {
+		failed = append(failed, f.Error)
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/handoff"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+func (c *cli) handoffCommand() *cobra.Command {
+	var md bool
+	cmd := &cobra.Command{
+		Use:   "handoff SESSION",
+		Short: "Print what a stopped run handed over",
+		Long: `Handoff prints what the session's last stopped run handed over, with all below it:
+what is done, what is left, what is not known. It is JSON, or Markdown with --md,
+and briefs another run (fermata run --briefing).`,
+		Example: `  fermata handoff invoice-118 --md
+  fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+				return c.handoff(cmd.Context(), s, runs, args[0], md)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&md, "md", false, "print it as Markdown, for people")
+	return cmd
+}
+
+func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, session string, md bool) error {
+	h, err := c.lastHandoff(ctx, s, runs, session)
+	if err != nil {
+		return err
+	}
+	if md {
+		fmt.Fprint(c.out, handoff.Markdown(*h))
+		return nil
+	}
+	c.line(h)
+	return nil
+}
+
+// lastHandoff finds the handoff of the session's last run that was stopped.
+func (c *cli) lastHandoff(ctx context.Context, s *server, runs *fermata.Client, session string) (*agent.Handoff, error) {
+	last, err := runs.Get(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	latest := fermata.Listed{}
+	for l, err := range runs.List(ctx, fermata.Filter{Query: "WorkflowId = " + quoted(session)}) {
+		if err != nil {
+			return nil, err
+		}
+		if l.Run == last.ID {
+			latest = l
+		}
+		if l.Status != agent.Stopped {
+			continue
+		}
+		var o agent.Outcome
+		if err := s.GetWorkflow(ctx, session, l.Run).Get(ctx, &o); err != nil {
+			return nil, fmt.Errorf("reading the end of run %s: %w", l.Run, durable.ArriveRPC(err))
+		}
+		if o.Handoff != nil {
+			return o.Handoff, nil
+		}
+	}
+	return nil, c.noHandoff(session, latest.Status)
+}
+
+// noHandoff says how there would be one.
+func (c *cli) noHandoff(session string, last agent.Status) error {
+	if last != "" && !last.Ended() {
+		return agent.Errorf(agent.NotFound, "session %s has handed nothing over, its run is %s; to end it with a handoff: %s --wait", session, last, c.how("stop %s", session))
+	}
+	return agent.Errorf(agent.NotFound, "session %s has handed nothing over: only a run that is stopped does, and its last was %s; for the answer: %s", session, cmp.Or(string(last), "not"), c.how("show %s", session))
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+)
+
+// held tells whether this person holds the run, and nobody has lifted that hold.
+func (v *conversation) held() bool { return v.holding && v.lifts == v.heard.lifts }
+
+// press is Ctrl-C: the first holds the run, the second leaves it so.
+func (v *conversation) press(ctx context.Context) error {
+	if v.held() {
+		return v.away()
+	}
+	v.holding, v.lifts, v.after = true, v.heard.lifts, 0
+	v.to.Note("interrupting; Ctrl-C again leaves the run held")
+	type said struct {
+		later bool
+		err   error
+	}
+	done := make(chan said, 1)
+	saying, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, later, err := v.runs.SayOrLeave(saying, v.run.Session, agent.InterruptOrder{
+			Order: agent.Order{Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C",
+		})
+		done <- said{later, err}
+	}()
+	select {
+	case s := <-done:
+		switch {
+		case s.later:
+			v.to.Note("no worker answers: the interrupt waits for one")
+		case errors.Is(s.err, agent.Closed): // it has ended meanwhile, and how is told next
+			v.holding = false
+		case s.err != nil:
+			v.holding = false
+			v.failed(ctx, s.err)
+		}
+		return nil
+	case <-v.pressed:
+		// The interrupt may be on its way still.
+		return v.away()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// away leaves a run that Ctrl-C holds.
+func (v *conversation) away() error {
+	v.leave()
+	return exitInterrupted
+}
+
+const holdMenu = `held. What next?
+  TEXT  go on, with this message
+  r     resume
+  s     stop, with a handoff
+  l     leave it held
+`
+
+// choose asks what comes next of a run that is held. Nothing but a choice stops it.
+func (v *conversation) choose(ctx context.Context) error {
+	v.to.Break()
+	v.console.Print("%s", strings.TrimSpace(holdMenu))
+	for {
+		line, err := v.console.Line(ctx, "> ")
+		switch {
+		case errors.Is(err, asking.ErrPressed):
+			return v.away()
+		case err != nil:
+			return err
+		}
+		switch err = v.chosen(ctx, line); {
+		case errors.Is(err, errLeft):
+			return err
+		case errors.Is(err, errUnchosen):
+			v.console.Print("type r, s, l, or a message")
+		case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotSuspended):
+			v.holding, v.after, v.rest = false, 0, ""
+			clear(v.passed)
+			return nil // how the run stands is told next
+		default:
+			v.failed(ctx, err)
+		}
+	}
+}
+
+// errUnchosen tells that what was typed is no choice.
+var errUnchosen = errors.New("no choice")
+
+// chosen does what was chosen.
+func (v *conversation) chosen(ctx context.Context, line string) error {
+	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	var err error
+	switch word := strings.ToLower(line); {
+	case word == "l" || word == "leave":
+		return errLeft
+	case word == "s" || word == "stop":
+		_, err = v.run.Stop(ctx, "stopped by "+cmp.Or(whoami(), "somebody"), 0)
+	case word == "r" || word == "resume":
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{By: whoami()})
+	case len(line) < 2:
+		return errUnchosen
+	default:
+		_, err = v.run.Resume(ctx, &fermata.ResumeOptions{Message: line, By: whoami()})
+	}
+	return unheard(v.run.Session, err)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) inboxCommand() *cobra.Command {
+	var f fermata.InboxFilter
+	cmd := &cobra.Command{
+		Use:   "inbox",
+		Short: "List what runs ask and nobody has answered",
+		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and
+calls of client tools. No run and no worker is asked, so the arguments of calls
+are not in it: fermata show SESSION has them.`,
+		Example: `  fermata inbox
+  fermata inbox --waits-for approval --older 1h
+  fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkInbox(f); err != nil {
+				return err
+			}
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.inbox(cmd.Context(), runs, f)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
+	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool or limit, or another value of FermataWaitsFor")
+	flags.DurationVar(&f.Older, "older", 0, "only what has been open for so long, such as 1h")
+	flags.StringVar(&f.Approver, "approver", "", "only what names this approver")
+	flags.StringVar(&f.Session, "session", "", "only this session and what is below it")
+	c.jsonFlag(cmd, "print one request as JSON a line")
+	return cmd
+}
+
+func checkInbox(f fermata.InboxFilter) error {
+	if f.Older < 0 {
+		return agent.Errorf(agent.InvalidInput, "--older must be positive")
+	}
+	if f.Agent != "" {
+		return agent.CheckName(f.Agent)
+	}
+	return nil
+}
+
+func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter) error {
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	n := 0
+	for q, err := range runs.Inbox(ctx, f) {
+		if err != nil {
+			return err
+		}
+		n++
+		if c.json {
+			c.line(q)
+			continue
+		}
+		if n == 1 {
+			fmt.Fprintln(w, "SESSION\tREQUEST\tTYPE\tAGENT\tFOR\tASKS")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Session, q.ID, q.Type, q.Agent, waited(q), asks(q.Request))
+	}
+	switch {
+	case n == 0:
+		c.note("nothing is open")
+	case !c.json:
+		w.Flush()
+		c.note("answer with %s", c.how("answer|approve|reject SESSION --request ID"))
+	}
+	return nil
+}
+
+// waited is how long a request has been open; a mark where that is too long.
+func waited(w fermata.Waiting) string {
+	text := age(time.Now().Add(-time.Duration(w.Age)))
+	if w.Reminded {
+		text += " !"
+	}
+	return text
+}
+
+// asks is what a request asks, and of whom, in a listing.
+func asks(q agent.Request) string {
+	text := story.Line(q.Text, 60)
+	if len(q.Approvers) > 0 {
+		text += " [" + story.Line(strings.Join(q.Approvers, ", "), 60) + "]"
+	}
+	return text + story.Deadline(q)
+}

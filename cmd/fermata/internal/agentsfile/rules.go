@@ -1,0 +1,129 @@
+package agentsfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// checkLists checks an agent's rules, client tools, agents and patience, each by
+// itself, so that each has its line.
+func checkLists(c *checker, e entry, def agent.Definition) {
+	for i, r := range def.Rules {
+		c.part(e, fmt.Sprintf("rules[%d]", i), agent.Definition{Rules: []agent.Rule{r}})
+		if _, err := signals.Matches(r.Arguments, nil); err != nil {
+			at := fmt.Sprintf("rules[%d].arguments", i)
+			c.add(agent.InvalidInput, e.at(at), "agents.%s.%s is not a JSON Schema: %w", e.name, at, err)
+		}
+	}
+	for i, t := range def.ClientTools {
+		at := fmt.Sprintf("client_tools[%d]", i)
+		c.part(e, at, agent.Definition{ClientTools: []agent.ToolSpec{t}})
+		if _, err := signals.Matches(t.Input, nil); err != nil {
+			c.add(agent.InvalidInput, e.at(at+".input"), "agents.%s.%s.input is not a JSON Schema: %w", e.name, at, err)
+		}
+	}
+	for i, a := range def.Agents {
+		at := fmt.Sprintf("agents[%d]", i)
+		c.part(e, at, agent.Definition{Agents: []agent.SubAgent{a}})
+		if err := model.CheckOutput(a.Output); err != nil {
+			c.add(agent.CodeOf(err), e.at(at+".output"), "agents.%s.%s: %w", e.name, at, err)
+		}
+	}
+	c.part(e, "asking", agent.Definition{Asking: def.Asking})
+}
+
+// part checks a definition of which only one part is set, and names that part.
+func (c *checker) part(e entry, at string, def agent.Definition) {
+	def.Name, def.Model = "a", "m" // those are checked elsewhere
+	var what *agent.Error
+	if errors.As(def.Check(), &what) {
+		node := e.at(at + "." + what.Path)
+		c.add(what.Code, node, "agents.%s.%s: %s", e.name, at, what.Message)
+	}
+}
+
+// checkTogether checks what agents say of each other and of tools, when all are known.
+func (f *File) checkTogether(c *checker, list []entry) {
+	known := f.knownTools()
+	for _, e := range list {
+		def, err := f.Agent(e.name)
+		if err != nil {
+			continue // its own faults are told
+		}
+		f.checkBelow(c, e, def)
+		checkClientTools(c, e, def)
+		for i, r := range def.Rules {
+			f.checkPatterns(c, e, fmt.Sprintf("rules[%d].tools", i), r.Tools, known)
+		}
+		for i, a := range def.Agents {
+			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, known)
+		}
+		f.checkPatterns(c, e, "ceiling", def.Ceiling, known)
+	}
+}
+
+// checkBelow finds the agents that an agent gives work to. They must be in the
+// file, which may say them after it.
+func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
+	var names []string
+	for i, a := range def.Agents {
+		at := fmt.Sprintf("agents[%d]", i)
+		if agent.CheckName(a.Agent) == nil && !c.names[a.Agent] {
+			c.add(agent.UnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file", e.name, at, quote(a.Agent))
+		}
+		if slices.Contains(names, a.Agent) {
+			c.add(agent.InvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
+		}
+		names = append(names, a.Agent)
+	}
+}
+
+// checkClientTools refuses names that are another tool's already.
+func checkClientTools(c *checker, e entry, def agent.Definition) {
+	taken := slices.Concat(toolNames, []string{agent.FinishTool})
+	for i, t := range def.ClientTools {
+		at := fmt.Sprintf("client_tools[%d]", i)
+		if slices.Contains(taken, t.Name) || strings.Contains(t.Name, tool.Separator) || strings.HasPrefix(t.Name, lifecyclePrefix) {
+			c.add(agent.InvalidInput, e.at(at+".name"), "agents.%s.%s: the name %s is taken; use another", e.name, at, quote(t.Name))
+		}
+		taken = append(taken, t.Name)
+	}
+}
+
+// lifecyclePrefix begins the names of the tools that look after agents below.
+const lifecyclePrefix = "subagent_"
+
+// knownTools are the names that rules and bounds may mean.
+func (f *File) knownTools() []string {
+	known := slices.Concat(toolNames, []string{agent.FinishTool})
+	for _, def := range f.Agents {
+		for _, t := range def.ClientTools {
+			known = append(known, t.Name)
+		}
+	}
+	return known
+}
+
+// checkPatterns finds names that no tool has: a rule about a misspelt tool would
+// hold nothing back. Patterns, and tools of servers and agents, are not known before
+// they are there.
+func (f *File) checkPatterns(c *checker, e entry, at string, names, known []string) {
+	for i, name := range names {
+		if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(name, lifecyclePrefix) {
+			continue
+		}
+		server, _, of := strings.Cut(name, tool.Separator)
+		if _, ok := f.servers[server]; of && ok {
+			continue
+		}
+		where := fmt.Sprintf("%s[%d]", at, i)
+		c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"", e.name, where, quote(name), strings.Join(known, ", "))
+	}
+}

@@ -1,0 +1,193 @@
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// maxAsked bounds what a request asks on its line.
+const maxAsked = 200
+
+// Asks is a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
+func Asks(q agent.Request) string {
+	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, Line(q.Text, maxAsked))
+	if q.Call != nil {
+		line += " (" + strings.TrimSpace(Line(q.Call.Tool, maxAsked)+" "+Arguments(agent.ToolCall{Arguments: q.Call.Arguments})) + ")"
+	}
+	return line + Deadline(q)
+}
+
+// Deadline says when a request is decided by itself, and how; empty where it is not.
+func Deadline(q agent.Request) string {
+	if q.Deadline.IsZero() {
+		return ""
+	}
+	what := q.Default
+	if what == "" {
+		what = map[agent.RequestType]string{agent.Approval: agent.DefaultReject, agent.LimitAsk: "stop"}[q.Type]
+	}
+	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(Line(what, maxArgument), "nobody answered"))
+}
+
+// Waits is why a run waits, on one line.
+func Waits(s *agent.Suspension) string {
+	var parts []string
+	switch s.Kind {
+	case agent.InputRequired:
+		var ids []string
+		for _, q := range s.Requests {
+			ids = append(ids, q.ID)
+		}
+		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
+	case agent.WaitingFor:
+		parts = append(parts, "waits"+Conditions(s.Conditions))
+	case agent.AwaitingChildren:
+		parts = append(parts, "waits for the agents below it")
+	}
+	for _, h := range s.Held {
+		parts = append(parts, Held(h))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "held")
+	}
+	line := strings.Join(parts, "; ")
+	if s.Kind == agent.WaitingFor && s.Reason != "" {
+		line += ": " + Line(s.Reason, maxAsked)
+	}
+	return line
+}
+
+// Held is who holds a run, and why.
+func Held(h agent.Hold) string {
+	line := "held"
+	if h.From == agent.HoldInherited {
+		line += " with " + h.Session
+	}
+	if h.By != "" {
+		line += " by " + Line(h.By, maxArgument)
+	}
+	line += fmt.Sprintf(" (%s)", h.Verb)
+	if h.Reason != "" {
+		line += ": " + Line(h.Reason, maxAsked)
+	}
+	return line
+}
+
+// Conditions is what a parked run waits for: " for orders.paid, or until 15:04".
+func Conditions(c *agent.Conditions) string {
+	if c == nil || len(c.List()) == 0 {
+		return " until somebody resumes it"
+	}
+	var parts []string
+	for _, one := range c.List() {
+		switch {
+		case one.Event != nil:
+			parts = append(parts, "for "+Line(one.Event.Topic, maxArgument))
+		case !one.At.IsZero():
+			parts = append(parts, "until "+when(one.At))
+		default:
+			parts = append(parts, "for "+one.After.String())
+		}
+	}
+	return " " + strings.Join(parts, ", or ")
+}
+
+// when is a time as people read it: with its day unless that is today.
+func when(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+// rested tells what holds and rests say.
+func (t *Teller) rested(e agent.Event) {
+	switch {
+	case e.Type == agent.HoldLaid && e.Hold != nil:
+		t.note("%s", Held(*e.Hold))
+	case e.Type == agent.HoldLifted && e.Hold != nil:
+		t.note("no more %s", Held(*e.Hold))
+	case e.Type == agent.RunSuspended && e.Suspension != nil:
+		t.note("suspended (%s): %s", e.Suspension.ID, Waits(e.Suspension))
+	case e.Type == agent.RunResumed && e.Resumed != nil:
+		t.note("%s", goesOn(*e.Resumed))
+	case e.Type == agent.RunStopped && e.Outcome != nil && e.Outcome.Handoff != nil:
+		t.note("%s", folded(e.Outcome.Handoff))
+	}
+}
+
+func goesOn(r agent.Resumed) string {
+	line := fmt.Sprintf("goes on (%s, %s", r.Suspension, r.Cause)
+	for _, more := range []string{r.By, r.Event} {
+		if more != "" {
+			line += " " + Line(more, maxArgument)
+		}
+	}
+	if r.Fresh {
+		line += ", from a summary"
+	}
+	return line + ")"
+}
+
+// folded says what a stopped run leaves.
+func folded(h *agent.Handoff) string {
+	n := 0
+	for range h.All() {
+		n++
+	}
+	return fmt.Sprintf("handed over: the work of %s, summed up by %s", count(n, "agent"), h.SummarisedBy)
+}
+
+// asked tells what became of requests.
+func (t *Teller) asked(e agent.Event) {
+	switch {
+	case e.Type == agent.RequestOpened && e.Request != nil:
+		t.note("%s", Asks(*e.Request))
+	case e.Answer == nil:
+	case e.Type == agent.RequestAnswered:
+		t.note("%s", answered(*e.Answer))
+	case e.Type == agent.RequestExpired:
+		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, Line(e.Answer.Decision, maxArgument)), ": "))
+	case e.Type == agent.RequestReminded:
+		t.note("%s waits still", e.Answer.Request)
+	}
+}
+
+func answered(a agent.Answered) string {
+	line := a.Request + " " + cmp.Or(map[string]string{"answer": "answered", "approve": "approved", "reject": "rejected"}[a.Decision], a.Decision)
+	if who := cmp.Or(a.Approver, a.By); who != "" {
+		line += " by " + Line(who, maxArgument)
+	}
+	if a.Edited {
+		line += ", with other arguments"
+	}
+	if a.Reason != "" {
+		line += ": " + Line(a.Reason, maxAsked)
+	}
+	return line
+}
+
+// child tells what became of a run below.
+func (t *Teller) child(e agent.Event) {
+	if e.Child == nil {
+		return
+	}
+	what := map[agent.EventType]string{
+		agent.ChildStarted: "begins", agent.ChildSuspended: "rests", agent.ChildResumed: "goes on",
+	}[e.Type]
+	if e.Type == agent.ChildEnded {
+		what = "is " + string(e.Child.Status)
+		if e.Child.Reason != "" && e.Child.Status != agent.Completed {
+			what += ": " + Line(e.Child.Reason, maxAsked)
+		}
+	}
+	t.note("%s (%s) %s", e.Child.Session, e.Child.Agent, what)
+}
+
+// Break ends a line that the model's text has begun.
+func (t *Teller) Break() { t.Flush(); t.endLine() }

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+// many is a verb for all live runs that a listing finds.
+type many struct {
+	query, agent string
+	dry, yes     bool
+}
+
+func (m *many) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&m.query, "query", "", "say it to every live run that fits, in Temporal's list filter language")
+	f.StringVar(&m.agent, "agent", "", "of those, only runs of this agent")
+	f.BoolVar(&m.dry, "dry-run", false, "with --query: only print the sessions")
+	f.BoolVar(&m.yes, "yes", false, "with --query: really do it")
+}
+
+// oneOrMany wants a session or a query, and not both.
+func (m *many) oneOrMany(cmd *cobra.Command, args []string) error {
+	switch {
+	case m.query == "" && (m.agent != "" || m.dry || m.yes):
+		return errors.New("--agent, --dry-run and --yes belong to --query")
+	case m.query == "":
+		return wants(1, "a session, or --query")(cmd, args)
+	case len(args) > 0:
+		return errors.New("a session and --query exclude each other")
+	case m.agent != "":
+		return agent.CheckName(m.agent)
+	}
+	return nil
+}
+
+// sayToMany shows how many runs there are, and says the verb to them where that
+// is confirmed.
+func (h *holder) sayToMany(ctx context.Context, runs *fermata.Client) error {
+	found, under, err := h.many.live(ctx, runs)
+	if err != nil {
+		return err
+	}
+	h.note("%s", found.count(under))
+	switch {
+	case h.many.dry:
+		for _, l := range found {
+			h.printFound(l)
+		}
+		return nil
+	case len(found) == 0:
+		return nil
+	case !h.many.yes:
+		return agent.Errorf(agent.InvalidInput, "%s was said to none of %s: repeat it with --yes, or with --dry-run to see them", h.verb, counted(len(found), "run"))
+	}
+	return h.tellMany(found, h.each(ctx, runs, found))
+}
+
+// listing are runs that were found.
+type listing []fermata.Listed
+
+func (l listing) count(under int) string {
+	text := "no live run found"
+	if len(l) > 0 {
+		text = counted(len(l), "live run") + " found"
+	}
+	if under > 0 {
+		text += fmt.Sprintf(", and %d below them, which go with them", under)
+	}
+	return text
+}
+
+func (h *holder) printFound(l fermata.Listed) {
+	if h.json {
+		h.line(l)
+		return
+	}
+	h.print("%s  %s  %s", l.Session, l.Agent, l.Status)
+}
+
+// live lists the runs. One below another that is found is told by that one: it
+// would be held twice else, and resumed once.
+func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, under int, err error) {
+	f := fermata.Filter{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
+	for l, err := range runs.List(ctx, f) {
+		if err != nil {
+			return nil, 0, err
+		}
+		found = append(found, l)
+	}
+	sessions := map[string]bool{}
+	for _, l := range found {
+		sessions[l.Session] = true
+	}
+	all := len(found)
+	found = slices.DeleteFunc(found, func(l fermata.Listed) bool {
+		for at := strings.LastIndexByte(l.Session, '/'); at > 0; at = strings.LastIndexByte(l.Session[:at], '/') {
+			if sessions[l.Session[:at]] {
+				return true
+			}
+		}
+		return false
+	})
+	return found, all - len(found), nil
+}
+
+// told is what became of the verb at one of many runs.
+type told struct {
+	saidLine
+	err error
+}
+
+// atOnce is how many runs are told at the same time.
+const atOnce = 8
+
+// each says the verb to every run.
+func (h *holder) each(ctx context.Context, runs *fermata.Client, found listing) []told {
+	list := make([]told, len(found))
+	slots := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, l := range found {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			said, err := h.say(ctx, runs, l.Session, l.Run)
+			list[i] = told{said, err}
+		})
+	}
+	all.Wait()
+	return list
+}
+
+// tellMany prints what became of all, and returns the first failure.
+func (h *holder) tellMany(found listing, list []told) error {
+	var failed []error
+	for i, t := range list {
+		switch {
+		case t.err == nil:
+			h.tellSaid(t.saidLine)
+		case errors.Is(t.err, agent.Closed), errors.Is(t.err, agent.NotFound):
+			// It has ended since it was listed.
+			h.tellSaid(saidLine{Ack: agent.Ack{V: agent.Version, Session: found[i].Session, Run: found[i].Run, Status: statusIn(t.err), Effect: agent.Moot}})
+		default:
+			failed = append(failed, t.err)
+		}
+	}
+	h.note("%d of %d told, %d failed", len(list)-len(failed), len(list), len(failed))
+	return errors.Join(failed...)
+}
+
+// statusIn is how a run stands that refused something.
+func statusIn(err error) agent.Status {
+	var e *agent.Error
+	if errors.As(err, &e) && e.Status != "" {
+		return e.Status
+	}
+	return "ended"
+}

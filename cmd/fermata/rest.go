@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+// how is a command that says something to the same server as this one.
+func (c *cli) how(format string, args ...any) string {
+	line := "fermata " + fmt.Sprintf(format, args...)
+	for _, g := range []struct{ flag, value string }{
+		{"--address", c.address}, {"--namespace", c.namespace}, {"--profile", c.profile}, {"--data", c.data},
+	} {
+		if g.value != "" {
+			line += " " + g.flag + " " + shellWord(g.value)
+		}
+	}
+	return line
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:/@%+=,-", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// openWithin bounds the questions for what is open.
+const openWithin = 5 * time.Second
+
+// below lists what runs below a session ask for, as a listing knows it. What can't
+// be listed is not there: it is looked for again.
+func below(ctx context.Context, runs *fermata.Client, session string) (list []agent.Request) {
+	for w, err := range runs.Inbox(ctx, fermata.InboxFilter{Session: session}) {
+		if err != nil {
+			return list
+		}
+		if w.Session != session {
+			list = append(list, w.Request)
+		}
+	}
+	return list
+}
+
+// inFull asks the runs for the requests that a listing has found, with their
+// arguments. One that is open no more is left out; one whose run does not answer
+// stays as it is.
+func inFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (out []agent.Request) {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	for _, q := range list {
+		all, err := runs.Request(ctx, q.Session, q.ID)
+		switch {
+		case err == nil:
+			out = append(out, all)
+		case !errors.Is(err, agent.NotFound):
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// restingBelow lists what is asked below a run that waits for nothing else. It was
+// told of it, and the listing may be behind by a moment.
+func restingBelow(ctx context.Context, runs *fermata.Client, session string) []agent.Request {
+	const looks, between = 20, 50 * time.Millisecond
+	for range looks {
+		if list := below(ctx, runs, session); len(list) > 0 {
+			return inFull(ctx, runs, list)
+		}
+		if !pause(ctx, between) {
+			break
+		}
+	}
+	return nil
+}
+
+// openAt lists what is open at a rest, in the run and below it.
+func openAt(ctx context.Context, runs *fermata.Client, o *agent.Outcome) []agent.Request {
+	open := slices.Clone(o.Suspension.Requests)
+	if o.Suspension.Kind == agent.AwaitingChildren && runs != nil {
+		return append(open, restingBelow(ctx, runs, o.Session)...)
+	}
+	return open
+}
+
+// restTold says on what a run rests, and what to say for it to go on.
+func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outcome) {
+	open := openAt(ctx, runs, o)
+	for _, q := range open {
+		c.print("")
+		c.ask(q)
+	}
+	s := o.Suspension
+	if s.Conditions != nil {
+		for _, one := range s.Conditions.List() {
+			if one.Event != nil {
+				c.print("  %s", c.how("emit %s '{…}'", one.Event.Topic))
+			}
+		}
+	}
+	for _, h := range s.Held {
+		if h.From == agent.HoldInherited {
+			c.print("  %s", c.how("resume %s", h.Session))
+		}
+	}
+	own := slices.ContainsFunc(s.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
+	if own || len(open) == 0 && len(s.Held) == 0 && s.Kind != agent.AwaitingChildren {
+		c.print("  %s", c.how("resume %s", o.Session))
+	}
+	if s.Kind == agent.AwaitingChildren && len(open) == 0 {
+		c.print("  %s", c.how("tree %s", o.Session))
+	}
+	c.print("  %s", c.how("attach %s", o.Session))
+}
+
+// answers are the commands that answer a request.
+func (c *cli) answers(q agent.Request) (lines []string) {
+	token := ""
+	if len(q.Approvers) > 0 {
+		token = " --token-file FILE   # only " + story.Line(strings.Join(q.Approvers, ", "), 200)
+	}
+	say := func(format string, args ...any) { lines = append(lines, c.how(format, args...)+token) }
+	at := fmt.Sprintf("%s --request %s", q.Session, q.ID)
+	switch {
+	case q.Type == agent.Approval:
+		say("approve %s", at)
+		say("reject %s --reason '…'", at)
+	case q.Type == agent.ClientTool:
+		say("answer %s --data '{…}'", at)
+		say("reject %s --reason '…'", at)
+	case len(q.Choices) > 0:
+		say("answer %s --choice 0", at)
+	default:
+		say("answer %s '…'", at)
+	}
+	return lines
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+func (c *cli) resumeCommand() *cobra.Command {
+	var o fermata.ResumeOptions
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "resume SESSION [MESSAGE]",
+		Short: "Let a run go on that is held, or waits",
+		Long: `Resume lifts a run's own hold, with all below it, or wakes a run that waits for a
+time or an event. A run that asks something goes on with the answer (see fermata
+inbox); one that is held with a run above it, with that one.
+
+With --wait the exit status is that of run.`,
+		Example: `  fermata resume invoice-118
+  fermata resume invoice-118 "The bank is back. Go on with the second half." --wait
+  fermata resume invoice-118 --suspension s-2 --fresh`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return wants(1, "a session, and perhaps a message in quotes")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				o.Message = args[1]
+			}
+			o.By = byOr(o.By)
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.resume(cmd.Context(), runs, args[0], &o, wait)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Suspension, "suspension", "", "only where this one is open, such as s-2")
+	f.BoolVar(&o.Fresh, "fresh", false, "go on from a summary of what was said, and not from all of it")
+	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
+	c.byFlag(cmd, &o.By)
+	c.jsonFlag(cmd, "print the run's answer as JSON; with --wait, the outcome")
+	return cmd
+}
+
+func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, o *fermata.ResumeOptions, wait bool) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	saying, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	ack, err := run.Resume(saying, o)
+	if err != nil {
+		return unheard(session, err)
+	}
+	if !wait || !c.json {
+		c.tellAck(ack, "resumed")
+	}
+	if !wait {
+		return nil
+	}
+	out, err := run.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return c.outcome(ctx, runs, run, out)
+}
+
+// tellAck prints what became of something that was said.
+func (c *cli) tellAck(a agent.Ack, what string) {
+	switch {
+	case c.json:
+		c.line(a)
+	case a.Effect == agent.Moot:
+		c.print("%s: it came to its end first, and is %s", a.Session, a.Status)
+	default:
+		c.print("%s: %s, it is %s", a.Session, what, standing(a))
+	}
+}

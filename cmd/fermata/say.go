@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+// holder is one pause, interrupt, stop or cancel, of one session or of many.
+type holder struct {
+	*cli
+	verb            agent.Verb
+	reason, by      string
+	grace, deadline time.Duration
+	wait            bool
+	many            many
+}
+
+func (c *cli) pauseCommand() *cobra.Command {
+	h := &holder{cli: c, verb: agent.Pause}
+	return h.command("Hold a run at the end of its turn", `Pause lets the turn in progress end, and then holds the run and all below it. What
+was done stays; resume lets it go on.`, `  fermata pause invoice-118 --reason "the bank is down"
+  fermata pause --query "FermataAgent='payer'" --reason "the bank is down" --yes`)
+}
+
+func (c *cli) interruptCommand() *cobra.Command {
+	h := &holder{cli: c, verb: agent.Interrupt}
+	cmd := h.command("Hold a run at once", `Interrupt holds a run and all below it now: model calls are given up, tools have
+--grace to give what they have. What was done stays; resume lets it go on.`, `  fermata interrupt invoice-118 --reason "the client rings"
+  fermata interrupt invoice-118 --grace 30s --wait`)
+	cmd.Flags().DurationVar(&h.grace, "grace", 0, "how long tools may take to give a partial result, at most 1m (default 5s)")
+	return cmd
+}
+
+func (c *cli) stopCommand() *cobra.Command {
+	h := &holder{cli: c, verb: agent.Stop}
+	cmd := h.command("End a run with a handoff", `Stop ends a run and all below it, and has them hand over what they did and what is
+left (see fermata handoff). What is in progress has until --deadline.`, `  fermata stop invoice-118 --reason "budget meeting" --wait
+  fermata stop --query "FermataAgent='payer'" --dry-run`)
+	cmd.Flags().DurationVar(&h.deadline, "deadline", 0, "when the run ends whatever is missing, from 2s to 1h (default 30s)")
+	return cmd
+}
+
+func (c *cli) cancelCommand() *cobra.Command {
+	h := &holder{cli: c, verb: agent.Cancel}
+	return h.command("End a run at once, without a handoff", `Cancel ends a run and all below it now. Of one that has ended it says so, and
+changes nothing.`, `  fermata cancel invoice-118
+  fermata cancel --query "FermataAgent='payer'" --reason "wrong file" --yes`)
+}
+
+// command makes the command of a verb that holds runs or ends them.
+func (h *holder) command(short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   string(h.verb) + " SESSION",
+		Short: short,
+		Long: long + `
+
+Where no worker answers within 3s it is left as a signal for the next one, and
+the output says so. With --query it is said to every live run that is found.`,
+		Example: example,
+		Args:    h.many.oneOrMany,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := h.check(len(args) == 0); err != nil {
+				return err
+			}
+			return h.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				if len(args) == 0 {
+					return h.sayToMany(cmd.Context(), runs)
+				}
+				return h.sayToOne(cmd.Context(), runs, args[0])
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&h.reason, "reason", "", "why: it is recorded and shown")
+	f.BoolVar(&h.wait, "wait", false, "wait until the run rests or ends, and print how")
+	h.byFlag(cmd, &h.by)
+	h.many.flags(cmd)
+	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
+	return cmd
+}
+
+// byFlag gives a command the flag --by.
+func (c *cli) byFlag(cmd *cobra.Command, by *string) {
+	cmd.Flags().StringVar(by, "by", "", "who says so: a claim, recorded as one (default your login name)")
+}
+
+// byOr is who says something.
+func byOr(by string) string {
+	if by == "" {
+		return whoami()
+	}
+	return by
+}
+
+// check refuses before a server is looked for what no run would take.
+func (h *holder) check(several bool) error {
+	const least, most, mostGrace = 2 * time.Second, time.Hour, time.Minute
+	switch {
+	case h.grace < 0 || h.grace > mostGrace:
+		return agent.Errorf(agent.InvalidInput, "--grace is %s; it may be 0s to %s", h.grace, mostGrace)
+	case h.deadline != 0 && (h.deadline < least || h.deadline > most):
+		return agent.Errorf(agent.InvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
+	case several && h.wait:
+		return agent.Errorf(agent.InvalidInput, "--wait is for one session, and not for --query")
+	}
+	return nil
+}
+
+// order is what is said to one run.
+func (h *holder) order(run string) agent.Command {
+	o := agent.Order{Run: run, By: byOr(h.by)}
+	switch h.verb {
+	case agent.Pause:
+		return agent.PauseOrder{Order: o, Reason: h.reason}
+	case agent.Interrupt:
+		return agent.InterruptOrder{Order: o, Reason: h.reason, Grace: agent.Duration(h.grace)}
+	case agent.Stop:
+		return agent.StopOrder{Order: o, Reason: h.reason, Deadline: agent.Duration(h.deadline)}
+	}
+	return agent.CancelOrder{Order: o, Reason: h.reason}
+}
+
+// saidLine is what became of something that was said, for programs: the run's
+// own answer, or that it was left for a worker to come.
+type saidLine struct {
+	agent.Ack
+	Later bool `json:"later,omitempty"`
+}
+
+func (h *holder) sayToOne(ctx context.Context, runs *fermata.Client, session string) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	said, err := h.say(ctx, runs, session, run.ID)
+	if err != nil {
+		return err
+	}
+	if !h.wait || !h.json {
+		h.tellSaid(said)
+	}
+	if !h.wait {
+		return nil
+	}
+	return h.awaitEffect(ctx, runs, run)
+}
+
+// say says the verb to one run. A cancel of one that has ended changes nothing.
+func (h *holder) say(ctx context.Context, runs *fermata.Client, session, run string) (saidLine, error) {
+	ack, later, err := runs.SayOrLeave(ctx, session, h.order(run))
+	switch {
+	case later:
+		return saidLine{agent.Ack{V: agent.Version, Session: session, Run: run}, true}, nil
+	case err == nil:
+		return saidLine{*ack, false}, nil
+	case h.verb != agent.Cancel || !errors.Is(err, agent.Closed):
+		return saidLine{}, err
+	}
+	last, lost := runs.Get(ctx, session)
+	if lost != nil || last.ID != run {
+		return saidLine{}, err
+	}
+	o, lost := last.Result(ctx)
+	if lost != nil {
+		return saidLine{}, err
+	}
+	return saidLine{agent.Ack{V: agent.Version, Session: session, Run: run, Status: o.Status, Seq: o.Seq, Effect: agent.Already}, false}, nil
+}
+
+// tellSaid prints what became of the verb.
+func (h *holder) tellSaid(s saidLine) {
+	if h.json {
+		h.line(s)
+		return
+	}
+	switch {
+	case s.Later:
+		h.print("%s: no worker answers; the %s is left as a signal, and takes effect when one does", s.Session, h.verb)
+	case s.Effect == agent.Moot:
+		h.print("%s: it came to its end first, and is %s", s.Session, s.Status)
+	case s.Effect == agent.Already:
+		h.print("%s: no change, it is %s already", s.Session, standing(s.Ack))
+	default:
+		h.print("%s: %s, it is %s", s.Session, h.verb, standing(s.Ack))
+	}
+}
+
+// standing is a status with its suspension.
+func standing(a agent.Ack) string {
+	if a.Suspension == "" {
+		return string(a.Status)
+	}
+	return fmt.Sprintf("%s (%s)", a.Status, a.Suspension)
+}
+
+// awaitEffect waits for what the verb brings about. The exit status is 0 where it
+// came, and else that of wait.
+func (h *holder) awaitEffect(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
+	wait, wanted := run.Wait, agent.Suspended
+	switch h.verb {
+	case agent.Stop:
+		wait, wanted = run.Result, agent.Stopped
+	case agent.Cancel:
+		wait, wanted = run.Result, agent.Cancelled
+	}
+	o, err := wait(ctx)
+	if err != nil {
+		return err
+	}
+	err = h.outcome(ctx, runs, run, o)
+	if o.Status == wanted {
+		return nil
+	}
+	return err
+}
+
+// outcome tells how a run rests or ended.
+func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
+	if c.json {
+		return c.told(ctx, runs, o, jsonLines{c, run})
+	}
+	return c.told(ctx, runs, o, c.teller())
+}
+
+// sayWithin bounds what can't be left for a worker to come: an answer that is left
+// would tell nobody that it came too late.
+const sayWithin = 10 * time.Second
+
+// unheard says what to do where nobody answered in time.
+func unheard(session string, err error) error {
+	if errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker) {
+		return agent.Errorf(agent.CodeOf(err), "%w: no worker answered for session %s; start one with fermata worker --agents FILE, and see fermata show %s before you say it again", err, session, session)
+	}
+	return err
+}

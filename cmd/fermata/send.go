@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+func (c *cli) sendCommand() *cobra.Command {
+	var o fermata.SendOptions
+	var mode string
+	cmd := &cobra.Command{
+		Use:   "send SESSION MESSAGE",
+		Short: "Say something in a session",
+		Long: `Send says something to the session's live run: before its next turn (steer), when
+it would be done (queue), or at once, giving up what is in flight (interrupt).
+Where the last run has ended it begins the next one, of the same agent unless
+--agent names another. A message "-" is read from standard input.
+
+Where no worker answers a live run within 3s, the message is left as a signal for
+the next one, and the output says so.`,
+		Example: `  fermata send invoice-118 "Use the new account"
+  fermata send invoice-118 "Stop at the first error" --mode interrupt
+  git diff | fermata send review-7 - --agent reviewer`,
+		Args: wants(2, "a session and a message in quotes"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := c.textOf(args[1], "the message")
+			if err != nil {
+				return err
+			}
+			o.Mode, o.By = agent.SendMode(mode), byOr(o.By)
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.send(cmd.Context(), runs, args[0], text, &o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&mode, "mode", string(agent.SendSteer), "when it reaches the model: steer, queue or interrupt")
+	f.StringVar(&o.Agent, "agent", "", "whose run begins, where one has to")
+	c.byFlag(cmd, &o.By)
+	c.jsonFlag(cmd, "print which run has it, as one line of JSON")
+	return cmd
+}
+
+// textOf is a text that was given as an argument, or that standard input has.
+func (c *cli) textOf(text, what string) (string, error) {
+	if text == "-" {
+		all, err := io.ReadAll(io.LimitReader(c.in, agent.MaxPayload+1))
+		if err != nil {
+			return "", agent.Errorf(agent.InvalidInput, "reading %s from standard input: %w", what, err)
+		}
+		text = string(all)
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", agent.Errorf(agent.InvalidInput, "%s is blank; say what to do", what)
+	case len(text) > agent.MaxPayload:
+		return "", agent.Errorf(agent.TooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
+	}
+	return text, nil
+}
+
+// sentLine says which run has a message, for programs.
+type sentLine struct {
+	V       int    `json:"v"`
+	Session string `json:"session"`
+	Run     string `json:"run,omitempty"`
+	Began   bool   `json:"began,omitempty"` // it is the first of a new run
+	Later   bool   `json:"later,omitempty"` // no worker has it yet
+}
+
+func (c *cli) send(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) error {
+	// One id for both ways, so that the message has one effect.
+	o.ID = uuid.Must(uuid.NewV7()).String()
+	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By}, Text: text, Mode: o.Mode}
+	line := sentLine{V: agent.Version, Session: session}
+	ack, later, err := runs.SayOrLeave(ctx, session, order)
+	switch {
+	case err == nil && (later || ack.Effect != agent.Moot):
+		if line.Later = later; !later {
+			line.Run = ack.Run
+		}
+	case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotFound):
+		run, err := runs.Send(ctx, session, text, o)
+		if err != nil {
+			return unsent(err, o.Agent)
+		}
+		line.Run, line.Began = run.ID, true
+	default:
+		return err
+	}
+	c.sent(line)
+	return nil
+}
+
+// unsent says what is missing where a session can't be begun.
+func unsent(err error, name string) error {
+	if errors.Is(err, agent.NotFound) && name == "" {
+		return agent.Errorf(agent.NotFound, "%w; to begin it, name an agent with --agent", err)
+	}
+	return err
+}
+
+func (c *cli) sent(l sentLine) {
+	switch {
+	case c.json:
+		c.line(l)
+	case l.Later:
+		c.print("%s: no worker answers; the message is left as a signal, and is taken when one does", l.Session)
+	case l.Began:
+		c.print("%s: run %s begins with it", l.Session, l.Run)
+	default:
+		c.print("%s: run %s has it", l.Session, l.Run)
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+func (c *cli) treeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tree SESSION",
+		Short: "Show a run and all runs below it",
+		Long: `Tree lists the last run of a session and the runs that it gave work to, and those
+below them. No run and no worker is asked, so it may be behind by a moment.`,
+		Example: `  fermata tree trip-42
+  fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.tree(cmd.Context(), runs, args[0])
+			})
+		},
+	}
+	c.jsonFlag(cmd, "print the tree as one line of JSON")
+	return cmd
+}
+
+func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) error {
+	run, err := runs.Get(ctx, session)
+	if err != nil {
+		return err
+	}
+	nodes, err := run.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		c.line(signals.Nodes{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tWAITS FOR")
+	for _, n := range nodes {
+		name := n.Session
+		if n.Depth > nodes[0].Depth {
+			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, nodeWaits(n))
+	}
+	return w.Flush()
+}
+
+// nodeWaits is what a node waits for, as a listing knows it.
+func nodeWaits(n agent.Node) string {
+	if n.Suspension == nil {
+		return ""
+	}
+	what := string(n.Suspension.Kind)
+	for _, q := range n.Suspension.Requests {
+		what += fmt.Sprintf(", %s %s", q.ID, q.Type)
+	}
+	return what
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// The stories of held runs that killed workers play: one that asks and then pays,
+// and a tree that is stopped while its agents work.
+func heldScript() *testsuite.Script {
+	work := map[string]any{"task": "help"}
+	return testsuite.NewScript(
+		testsuite.Reply{Match: `\Aask`, Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})},
+		testsuite.Reply{Match: "You were suspended", Calls: call("pay", map[string]any{"n": 1})},
+		testsuite.Reply{Match: `\Alead`, Calls: []testsuite.Call{{Tool: "subagent__helper", Arguments: work}, {Tool: "subagent__helper", Arguments: work}}},
+		testsuite.Reply{Match: `\Ahelp`, Calls: call("linger", map[string]any{})},
+		testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"half of it"}`, Delay: 50 * time.Millisecond},
+		testsuite.Reply{Match: ".*", Text: "done"})
+}
+
+func heldAgents() []agent.Definition {
+	return []agent.Definition{
+		{Name: "asker", Model: "held", Tools: []string{agent.AskUserTool, "pay"}},
+		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper"}}},
+		{Name: "helper", Model: "held", Tools: []string{"linger"}},
+	}
+}
+
+func linger() tool.Tool {
+	return tool.New("linger", "works until it is stopped", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "half", nil
+	}, &tool.Options{ReadOnly: true})
+}
+
+// cell is a task queue for worker processes.
+type cell struct {
+	*client.Client
+	addr, queue, dir string
+}
+
+func newCell(t *testing.T, queue string) *cell {
+	t.Helper()
+	server := devserver.ForPackage(t)
+	c, err := server.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	dir := t.TempDir()
+	st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+	require.NoError(t, err)
+	return &cell{Client: client.New(c, &client.Options{TaskQueue: queue, Store: st}), addr: server.Addr(), queue: queue, dir: dir}
+}
+
+func waitFor(t *testing.T, run *client.Run) *agent.Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	o, err := run.Wait(ctx)
+	require.NoError(t, err)
+	return o
+}
+
+// A run that waits for an answer loses nothing when its worker is killed, however
+// often, and neither does the answer.
+func TestKilledWhileSuspended(t *testing.T) {
+	c := newCell(t, "kill-held")
+	run, err := c.Start(t.Context(), "asker", "ask", nil)
+	require.NoError(t, err)
+	w := startWorker(t, c.addr, c.queue, c.dir)
+	o := waitFor(t, run)
+	require.Equal(t, agent.Suspended, o.Status)
+	kill(w)
+	_, later, err := c.SayOrLeave(t.Context(), run.Session, agent.PauseOrder{Reason: "nobody is there"})
+	require.NoError(t, err)
+	require.True(t, later, "a hold is left where no worker answers")
+	w = startWorker(t, c.addr, c.queue, c.dir)
+	_, err = c.Answer(t.Context(), o.Suspension.Requests[0], client.AnswerOptions{Text: "Rome"})
+	require.NoError(t, err)
+	st, err := run.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Suspended, st.Status, "the answer is kept, and the hold too")
+	kill(w)
+	startWorker(t, c.addr, c.queue, c.dir)
+	_, err = run.Resume(t.Context(), nil)
+	require.NoError(t, err)
+	o = waitFor(t, run)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	written, err := os.ReadFile(filepath.Join(c.dir, "journal"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(written), "\n"), "paid once")
+}
+
+// A tree that is being stopped ends with every agent's handoff, though its workers
+// are killed while they sum up and drain.
+func TestKilledWhileStopping(t *testing.T) {
+	var all sync.WaitGroup
+	for seed := range uint64(3) {
+		all.Go(func() {
+			c := newCell(t, fmt.Sprintf("kill-stop-%d", seed))
+			w := startWorker(t, c.addr, c.queue, c.dir)
+			run, err := c.Start(t.Context(), "lead", "lead", nil)
+			require.NoError(t, err)
+			lingering(t, run)
+			_, err = run.Stop(t.Context(), "budget meeting", 40*time.Second)
+			require.NoError(t, err)
+			random := rand.New(rand.NewPCG(seed, 2))
+			for range 2 {
+				life, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(300))*time.Millisecond)
+				_, _ = run.Result(life) // whatever comes first
+				cancel()
+				kill(w)
+				w = startWorker(t, c.addr, c.queue, c.dir)
+			}
+			o := waitFor(t, run)
+			require.Equal(t, agent.Stopped, o.Status, "%+v", o.Error)
+			n := 0
+			for h := range o.Handoff.All() {
+				require.NotEmpty(t, h.Summary)
+				n++
+			}
+			require.Equal(t, 3, n)
+		})
+	}
+	all.Wait()
+}
+
+// lingering waits until both helpers are at their tools.
+func lingering(t *testing.T, run *client.Run) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		tree, err := run.Tree(t.Context())
+		return err == nil && len(tree) == 3 && tree[1].Run != "" && tree[2].Run != ""
+	}, patience, 20*time.Millisecond)
+}
+
+// Parked runs hold nothing: a hundred of them lose their worker, another one starts, and
+// each goes on.
+func TestParkedRunsHoldNothing(t *testing.T) {
+	const runs = 100
+	script := testsuite.NewScript(testsuite.Reply{Text: "done"})
+	s := setup(t, agent.Definition{}, script)
+	parked := make([]*client.Run, runs)
+	inParallel(parked, func(i int, _ *client.Run) {
+		parked[i] = s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{}})
+		require.Equal(t, agent.WaitingFor, s.suspended(t, parked[i]).Kind)
+	})
+	require.Empty(t, script.Requests(), "no model is asked before the park ends")
+	s.worker.Stop()
+	for _, run := range parked {
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+		require.NoError(t, err)
+		require.Empty(t, d.GetPendingActivities(), "nothing is in flight")
+	}
+	s.work(t, agent.Definition{}, script)
+	inParallel(parked, func(_ int, run *client.Run) {
+		_, err := run.Resume(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, agent.Completed, s.rest(t, run).Status)
+	})
+}
+
+// inParallel does something with each run, eight at a time.
+func inParallel(runs []*client.Run, do func(int, *client.Run)) {
+	var all sync.WaitGroup
+	gate := make(chan struct{}, 8)
+	for i, run := range runs {
+		all.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			do(i, run)
+		})
+	}
+	all.Wait()
+}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	temporal "go.temporal.io/sdk/client"
@@ -120,7 +122,11 @@ func (t *bareTree) interrupt(ctx context.Context) error {
 
 func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {
 	v, err := t.temporal.QueryWorkflow(ctx, t.root, "", bareStatus)
-	if err != nil {
+	var late *serviceerror.DeadlineExceeded
+	switch {
+	case errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
+		return false, false, ctx.Err() // it is asked again
+	case err != nil:
 		return false, false, err
 	}
 	var status string

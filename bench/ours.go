@@ -111,6 +111,9 @@ func (t *ourTree) interrupt(ctx context.Context) error {
 
 func (t *ourTree) status(ctx context.Context) (heard, rests bool, err error) {
 	s, err := t.run.Status(ctx)
+	if errors.Is(err, agent.Timeout) {
+		return false, false, ctx.Err() // it is asked again
+	}
 	return s.Suspension != nil, s.Status == agent.Suspended, err
 }
 

@@ -50,6 +50,7 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 	require.NoError(t, err)
 	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, said: make(chan string, 10_000)}
 	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir})
+	t.Cleanup(func() { st.replay(t) })
 	st.work(t, def, script, tools...)
 	return st
 }

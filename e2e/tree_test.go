@@ -48,7 +48,7 @@ func plant(t *testing.T, fanout ...int) *forest {
 	}
 	f.script = testsuite.NewScript(treeRules(fanout)...)
 	f.stage = setup(t, agent.Definition{}, testsuite.NewScript())
-	f.queue += "-forest"
+	f.queue += "-forest" // its workers have other agents
 	f.Client = client.New(f.temporal, &client.Options{TaskQueue: f.queue, Store: f.dir})
 	f.tend(t)
 	return f

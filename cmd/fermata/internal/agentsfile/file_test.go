@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
 		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
-			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, and "mcp:NAME" for a server under mcp`,
+			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
 		}},
 		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" is there already`}},
@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here",
-			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, and "mcp:NAME" for a server under mcp`,
+			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns wants a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens wants a number, not string",
 			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,

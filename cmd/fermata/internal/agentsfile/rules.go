@@ -103,6 +103,9 @@ const lifecyclePrefix = "subagent_"
 // knownTools are the names that rules and bounds may mean.
 func (f *File) knownTools() []string {
 	known := slices.Concat(toolNames, []string{agent.FinishTool})
+	for _, what := range []string{"list", "wait", "pause", "resume", "stop"} {
+		known = append(known, lifecyclePrefix+what)
+	}
 	for _, def := range f.Agents {
 		for _, t := range def.ClientTools {
 			known = append(known, t.Name)
@@ -116,11 +119,11 @@ func (f *File) knownTools() []string {
 // they are there.
 func (f *File) checkPatterns(c *checker, e entry, at string, names, known []string) {
 	for i, name := range names {
-		if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) || strings.HasPrefix(name, lifecyclePrefix) {
+		if slices.Contains(known, name) || strings.ContainsAny(name, `*?[\`) {
 			continue
 		}
-		server, _, of := strings.Cut(name, tool.Separator)
-		if _, ok := f.servers[server]; of && ok {
+		before, behind, of := strings.Cut(name, tool.Separator)
+		if _, ok := f.servers[before]; of && ok || c.names[behind] && before+tool.Separator == agent.SubAgentPrefix {
 			continue
 		}
 		where := fmt.Sprintf("%s[%d]", at, i)

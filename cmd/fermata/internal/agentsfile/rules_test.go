@@ -1,0 +1,106 @@
+package agentsfile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+)
+
+func TestSoundRules(t *testing.T) {
+	write(t, `
+agents:
+  lead:
+    model: script:script.yaml
+    tools: [fs_read, shell_run, ask_user, await_resumption]
+    agents:
+      - {agent: payer, description: Pays., tools: [pay, "fs_*"], limits: {turns: 5}}
+    lifecycle: true
+    ceiling: ["fs_*", shell_run, pay]
+    on_limit: ask
+    on_loop: fail
+    asking: {remind: 1h, deadline: 24h, default: Decide yourself.}
+    rules:
+      - {do: ask, tools: [shell_run], arguments: {type: object}, approvers: [ana@acme.com], confirm: digest, deadline: 1h, default: reject}
+      - {do: deny, tools: [subagent__payer, tickets__close], over: 3, reason: Three are enough.}
+      - {do: allow, class: reads}
+  payer:
+    model: script:script.yaml
+    client_tools:
+      - {name: pay, description: Pays, input: {type: object, properties: {amount_eur: {type: number}}}}
+mcp:
+  tickets: {command: [cat]}
+`)
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	lead, err := f.Agent("lead")
+	require.NoError(t, err)
+	require.Equal(t, agent.SubAgent{Agent: "payer", Description: "Pays.", Tools: []string{"pay", "fs_*"}, Limits: agent.Limits{Turns: 5}}, lead.Agents[0])
+	require.True(t, lead.Lifecycle)
+	require.Equal(t, agent.AskOnReached, lead.OnLimit)
+	require.Equal(t, agent.Duration(time.Hour), lead.Rules[0].Deadline)
+	require.Equal(t, []string{"ana@acme.com"}, lead.Rules[0].Approvers)
+	require.Equal(t, "Decide yourself.", lead.Asking.Default)
+	payer, err := f.Agent("payer")
+	require.NoError(t, err)
+	require.Equal(t, "pay", payer.ClientTools[0].Name)
+	require.NotEmpty(t, f.Workspace())
+}
+
+// Tools of the runtime's own open nothing.
+func TestOwnToolsNeedNoWorkspace(t *testing.T) {
+	write(t, "agents:\n  a: {model: \"script:script.yaml\", tools: [ask_user, await_resumption]}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	require.Empty(t, f.Workspace())
+	kit, err := f.Open(nil)
+	require.NoError(t, err)
+	require.Empty(t, kit.Tools)
+	require.NoError(t, kit.Close())
+}
+
+func TestFaultsOfRules(t *testing.T) {
+	const sound = "agents:\n  a:\n    model: script:script.yaml\n"
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"ruling", "    rules:\n      - do: allow\n      - do: maybe\n", []string{`fermata.yaml:6: agents.a.rules[1]: do must be allow, ask or deny, not "maybe"`}},
+		{"several", "    rules:\n      - do: ask\n        deadline: 1h\n        default: perhaps\n      - do: deny\n        approvers: [ana]\n", []string{
+			`fermata.yaml:7: agents.a.rules[0]: default must be approve or reject, not "perhaps"`,
+			"fermata.yaml:8: agents.a.rules[1]: approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does deny",
+		}},
+		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here"}},
+		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
+			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+		}},
+		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments is not a JSON Schema: invalid value for \"type\": \"7\""}},
+		{"client tools", "    client_tools:\n      - {name: \"a b\"}\n      - {name: finish}\n      - {name: pay}\n      - name: pay\n        input: {type: 7}\n", []string{
+			`fermata.yaml:5: agents.a.client_tools[0]: tool "a b": use 1 to 64 letters, digits, '_' or '-', beginning with a letter`,
+			`fermata.yaml:6: agents.a.client_tools[1]: the name "finish" is taken; use another`,
+			`fermata.yaml:8: agents.a.client_tools[3]: the name "pay" is taken; use another`,
+			"fermata.yaml:9: agents.a.client_tools[3].input is not a JSON Schema: invalid value for \"type\": \"7\"",
+		}},
+		{"agents below", "    agents:\n      - agent: nobody\n      - agent: B\n      - {agent: a, limits: {turns: -1}}\n      - agent: a\n", []string{
+			`fermata.yaml:5: agents.a.agents[0]: there is no agent "nobody" in this file`,
+			`fermata.yaml:6: agents.a.agents[1]: agent "B": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`,
+			"fermata.yaml:7: agents.a.agents[2]: limits.turns: -1 is not a positive number",
+			`fermata.yaml:8: agents.a.agents[3]: "a" is there already`,
+		}},
+		{"patience", "    asking:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.asking: a default is what a deadline decides: set deadline too"}},
+		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},
+		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle wants true or false, not string"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			write(t, sound+tt.text)
+			_, err := agentsfile.Load(agentsfile.DefaultName)
+			require.Equal(t, tt.want, messages(err))
+		})
+	}
+}

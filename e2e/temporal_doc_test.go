@@ -179,6 +179,7 @@ func (p *page) await(t *testing.T, what string) {
 	f := strings.Fields(what)
 	require.Len(t, f, 3, "%q is nothing that can be waited for", what)
 	var status agent.RunStatus
+	first := -1 // the turn of the first look
 	defer func() {
 		if t.Failed() {
 			t.Logf("%s: %+v", what, status)
@@ -193,31 +194,37 @@ func (p *page) await(t *testing.T, what string) {
 			out, err := run.Result(t.Context())
 			return err == nil && out.Status == agent.Status(f[2])
 		}
-		status, err = run.Status(t.Context())
-		return err == nil && p.holds(t, status, f[1], f[2])
+		if status, err = run.Status(t.Context()); err != nil {
+			return false
+		}
+		if first < 0 {
+			first = status.Turn
+		}
+		return p.holds(t, status, first, f[1]+" "+f[2])
 	}, patience, 20*time.Millisecond, what)
 }
 
-// holds tells whether a run is as a comment says: is STATUS, is held, asks REQUEST,
-// refused VERB.
-func (p *page) holds(t *testing.T, s agent.RunStatus, verb, what string) bool {
+// holds tells whether a run is as a comment says: is STATUS, is held, goes on (it
+// has made turns since), asks REQUEST, refused VERB.
+func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) bool {
 	t.Helper()
 	open := agent.Suspension{}
 	if s.Suspension != nil {
 		open = *s.Suspension
 	}
-	switch verb + " " + what {
-	case "is held":
+	switch verb, what, _ := strings.Cut(how, " "); {
+	case how == "is held":
 		return len(open.Held) > 0
-	case "is " + what:
-		require.True(t, agent.Status(what).Known(), what)
+	case how == "goes on":
+		return s.Status == agent.Running && s.Turn >= first+2
+	case verb == "is" && agent.Status(what).Known():
 		return s.Status == agent.Status(what)
-	case "asks " + what:
+	case verb == "asks":
 		return s.Status == agent.Suspended && slices.ContainsFunc(open.Requests, func(r agent.Request) bool { return r.ID == what })
-	case "refused " + what:
+	case verb == "refused":
 		return slices.ContainsFunc(s.Refused, func(r agent.RefusedVerb) bool { return string(r.Verb) == what })
 	}
-	t.Fatalf("%q is nothing that a run can be", verb)
+	t.Fatalf("%q is nothing that a run can be", how)
 	return false
 }
 
@@ -280,6 +287,7 @@ func docModels() map[string]model.Model {
 	eur := func(n int) map[string]any { return map[string]any{"amount_eur": n} }
 	return map[string]model.Model{
 		"planner": testsuite.NewScript(summary,
+			testsuite.Reply{Match: "^Sum up this conversation", Text: "A trip for two to hotels near trains."},
 			testsuite.Reply{Match: `^Ask me where`, Calls: question("Where to?")},
 			testsuite.Reply{Match: `^Rome$`, Calls: question("How?", "by train", "by plane")},
 			testsuite.Reply{Match: `^by train$`, Calls: call("camera", map[string]any{"what": "the passport"})},

@@ -120,7 +120,8 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, err
 	}
-	return schema.Resolve(nil)
+	resolved, err := schema.Resolve(nil) //workflowcheck:ignore a schema means the same wherever it is read
+	return resolved, err
 }
 
 // Matches tells whether an event's payload fits a schema; no schema fits every
@@ -137,5 +138,6 @@ func Matches(match, payload json.RawMessage) (bool, error) {
 	if err := json.Unmarshal(payload, &value); err != nil {
 		return false, err
 	}
-	return schema.Validate(value) == nil, nil
+	fits := schema.Validate(value) == nil //workflowcheck:ignore only whether it fits is looked at
+	return fits, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/devserver"
 )
 
 // Environment variables that make the test binary something else.
@@ -39,7 +42,9 @@ func TestMain(m *testing.M) {
 		serveMCP()
 		return
 	}
-	m.Run()
+	// Of the approvers that tests have.
+	_ = os.Setenv(keysVariable, "k1:"+base64.StdEncoding.EncodeToString(make([]byte, 32))+",k2:"+base64.StdEncoding.EncodeToString(make([]byte, 40)))
+	devserver.Main(m)
 }
 
 // patience bounds what a test waits for. Nothing takes nearly as long.

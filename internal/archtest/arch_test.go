@@ -53,6 +53,8 @@ var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
+
+	"internal/archtest": {"agent"},
 }
 
 // Sizes that make a reader stop (counted in lines).

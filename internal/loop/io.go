@@ -210,6 +210,11 @@ type (
 		Session string
 		Report  agent.ChildReport
 	}
+	// PassOn says a verb to a run below.
+	PassOn struct {
+		Session string
+		Command agent.Command
+	}
 	// Lease asks for [Leased].
 	Lease struct{ Parent agent.Parent }
 	// Acknowledge answers the verb that was just said.
@@ -234,6 +239,7 @@ func (Fold) effect()        {}
 func (StartChild) effect()  {}
 func (TellChild) effect()   {}
 func (TellParent) effect()  {}
+func (PassOn) effect()      {}
 func (Lease) effect()       {}
 func (Acknowledge) effect() {}
 func (Publish) effect()     {}

@@ -67,6 +67,9 @@ func (s *step) guard(o agent.Order) error {
 }
 
 func (s *step) obey(in Said) error {
+	if session, id, c, ok := s.addressed(in.Command); ok {
+		return s.passOn(session, id, c)
+	}
 	switch c := in.Command.(type) {
 	case agent.PauseOrder:
 		return s.holdAs(agent.ByOperator, agent.Pause, c.Order, c.Reason, 0)

@@ -1,0 +1,124 @@
+package asking_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+)
+
+// person types a line whenever something is asked: at the end of what was shown
+// stands no newline.
+type person struct {
+	lines  []string
+	typed  *io.PipeWriter
+	screen strings.Builder
+}
+
+// sit is a console with a person who types these lines; then the input ends.
+func sit(lines ...string) (*asking.Console, *person) {
+	in, typed := io.Pipe()
+	p := &person{lines: lines, typed: typed}
+	return asking.NewConsole(in, p, nil), p
+}
+
+func (p *person) Write(b []byte) (int, error) {
+	n, err := p.screen.Write(b)
+	if !strings.HasSuffix(string(b), "\n") {
+		go p.answer()
+	}
+	return n, err
+}
+
+func (p *person) answer() {
+	if len(p.lines) == 0 {
+		p.typed.Close()
+		return
+	}
+	line := p.lines[0]
+	p.lines = p.lines[1:]
+	_, _ = io.WriteString(p.typed, line+"\n")
+}
+
+func one(n int) *int { return &n }
+
+func TestAsk(t *testing.T) {
+	question := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?"}
+	choice := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?", Choices: []string{"train", "plane"}}
+	approval := agent.Request{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
+	client := agent.Request{ID: "q-1", Type: agent.ClientTool, Text: "Run seat.", Call: &agent.RequestCall{Tool: "seat"}}
+	tests := []struct {
+		name  string
+		q     agent.Request
+		lines []string
+		want  agent.AnswerTo
+		says  string
+	}{
+		{"text", question, []string{"  By train "}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "By train"}}, "How?\nyour answer: "},
+		{"a number that is a text", question, []string{"2"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "2"}}, ""},
+		{"choice", choice, []string{"1"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Choice: one(1)}}, "  0  train\n  1  plane\n"},
+		{"no such choice", choice, []string{"2", "on foot"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "on foot"}}, "there are the numbers 0 to 1\n"},
+		{"yes", approval, []string{"Y"}, agent.AnswerTo{Approve: &agent.ApproveOrder{}}, "pay {\n  \"eur\": 800\n}\n"},
+		{"always", approval, []string{"what", "a"}, agent.AnswerTo{Approve: &agent.ApproveOrder{Always: true}}, "type y, n, e or a\n"},
+		{"no", approval, []string{"n", "too much"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "too much"}}, "why not?"},
+		{"edit", approval, []string{"e", "{", "e", "[]", "e", `{"eur":8}`}, agent.AnswerTo{Approve: &agent.ApproveOrder{Arguments: json.RawMessage(`{"eur":8}`)}}, "that is not JSON\n"},
+		{"result", client, []string{"12A", `"12A"`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`"12A"`)}}, "that is not JSON; a text stands in quotes\n"},
+		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "the train is full"}}, ""},
+		{"limit", agent.Request{ID: "q-1", Type: agent.LimitAsk, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "continue"}}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, p := sit(tt.lines...)
+			a, err := c.Ask(t.Context(), tt.q)
+			require.NoError(t, err)
+			tt.want.Request = "q-1"
+			require.Equal(t, tt.want, a)
+			require.Contains(t, p.screen.String(), tt.says)
+		})
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	q := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?"}
+	c, _ := sit("")
+	_, err := c.Ask(t.Context(), q)
+	require.ErrorIs(t, err, asking.ErrLater)
+	_, err = c.Ask(t.Context(), q)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = c.Ask(t.Context(), q)
+	require.ErrorIs(t, err, io.EOF)
+
+	pressed := make(chan struct{}, 1)
+	pressed <- struct{}{}
+	forever, _ := io.Pipe()
+	_, err = asking.NewConsole(forever, io.Discard, pressed).Ask(t.Context(), q)
+	require.ErrorIs(t, err, asking.ErrPressed)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = asking.NewConsole(forever, io.Discard, nil).Ask(ctx, q)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestChoose(t *testing.T) {
+	open := []agent.Request{{ID: "q-1", Session: "s"}, {ID: "q-1", Session: "s/pay-1"}, {ID: "q-2", Session: "s"}}
+	c, p := sit("q-9", "q-1", "s/pay-1 q-1")
+	q, err := c.Choose(t.Context(), open)
+	require.NoError(t, err)
+	require.Equal(t, "s/pay-1", q.Session)
+	require.Contains(t, p.screen.String(), "type one of the names above, such as q-1\n")
+	require.Contains(t, p.screen.String(), "several sessions have a q-1: type the session before it, as in s q-1\n")
+}
+
+// What a model wrote can't steer the terminal.
+func TestShowIsClean(t *testing.T) {
+	c, p := sit()
+	c.Show(agent.Request{ID: "q-1", Text: "\x1b[2Jx", Context: "\x1by", Choices: []string{"\x1bz"}, Call: &agent.RequestCall{Tool: "t", Arguments: json.RawMessage("{\"a\":\"\u202e\"}")}})
+	require.NotContains(t, p.screen.String(), "\x1b")
+	require.NotContains(t, p.screen.String(), "\u202e")
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// sleeper is an agent whose first reply never comes, unless it is told to go on.
+func sleeper() role {
+	return role{agent.Definition{Name: "sleeper"}, []testsuite.Reply{
+		{Match: "^go$", Text: "never", Delay: time.Hour}, {Match: "You are being stopped", Text: `{"summary":"I slept"}`}, {Match: ".*", Text: "Awake."},
+	}}
+}
+
+func TestHoldAndResume(t *testing.T) {
+	s := scripted(t, sleeper()).works()
+	run := s.begin("a", "sleeper", nil)
+	s.does(run, agent.DoingModel)
+	r := s.run("pause", run.Session, "--reason", "the bank is down", "--by", "ana")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, run.Session+": pause, it is suspending (s-1)\n", r.out)
+	r = s.run("interrupt", run.Session, "--grace", "2s", "--by", "bo", "--reason", "now", "--wait", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, agent.Suspended, lastLine[agent.Outcome](t, r.out).Status)
+	r = s.run("pause", run.Session, "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, agent.Already, lastLine[agent.Ack](t, r.out).Effect)
+	r = s.run("pause", run.Session)
+	require.Equal(t, run.Session+": no change, it is suspended (s-1) already\n", r.out)
+
+	s.shows(run)
+	s.fails(6, "[stale]", "resume", run.Session, "--suspension", "s-2")
+	r = s.run("resume", run.Session, "The bank is back.", "--wait")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, run.Session+": resumed, it is running\nAwake.\ncompleted")
+	s.fails(6, "[closed]", "pause", run.Session)
+	s.fails(6, "[closed]", "resume", run.Session)
+	r = s.run("cancel", run.Session)
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, run.Session+": no change, it is completed already\n", r.out)
+
+	for _, verb := range []string{"pause", "interrupt", "stop", "cancel", "resume"} {
+		s.fails(6, "[not_found]", verb, s.session("nobody"))
+		s.fails(2, "wants a session", verb)
+	}
+	s.fails(2, "--grace is 2m0s; it may be 0s to 1m0s", "interrupt", run.Session, "--grace", "2m")
+	s.fails(2, "--deadline is 1s; it may be 2s to 1h0m0s", "stop", run.Session, "--deadline", "1s")
+}
+
+// shows looks at a run that ana paused and bo interrupted.
+func (s *stage) shows(run *fermata.Run) {
+	s.t.Helper()
+	require.NoError(s.t, s.temporal.SignalWorkflow(s.t.Context(), run.Session, "", "interupt", json.RawMessage(`{}`)))
+	r := s.run("send", run.Session, "Are you there?")
+	require.Zero(s.t, r.exit, r.err)
+	require.Equal(s.t, run.Session+": run "+run.ID+" has it\n", r.out)
+	r = s.run("show", run.Session)
+	require.Zero(s.t, r.exit, r.err)
+	for _, want := range []string{`waits +s-1, paused since`, `hold +held by bo \(interrupt\): now, for`, `queued +1 message\n`, `refused +interupt at .*interupt refused: no verb of that name`} {
+		require.Regexp(s.t, want, r.out)
+	}
+	r = s.run("wait", run.Session)
+	require.Equal(s.t, 3, r.exit, r.err)
+	require.Contains(s.t, r.out, "suspended (s-1): held by bo (interrupt): now · ")
+	require.Contains(s.t, r.out, "\n  fermata resume "+run.Session)
+}
+
+func TestStopAndCancel(t *testing.T) {
+	s := scripted(t, sleeper()).works()
+	run := s.begin("a", "sleeper", nil)
+	s.does(run, agent.DoingModel)
+	s.fails(6, "[not_found] session "+run.Session+" has handed nothing over, its run is running; to end it with a handoff: fermata stop "+run.Session, "handoff", run.Session)
+	r := s.run("stop", run.Session, "--reason", "budget meeting", "--deadline", "4s", "--wait")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "stopped (budget meeting) · ")
+	require.Equal(t, 4, s.run("wait", run.Session).exit)
+
+	// What the session does after that does not hide what it handed over.
+	r = s.run("send", run.Session, "And now?", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.True(t, lastLine[sentLine](t, r.out).Began)
+	require.Zero(t, s.run("wait", run.Session).exit)
+	r = s.run("handoff", run.Session)
+	require.Zero(t, r.exit, r.err)
+	h := lastLine[agent.Handoff](t, r.out)
+	require.Equal(t, []any{"I slept", run.ID}, []any{h.Summary, h.Run})
+
+	run = s.begin("b", "sleeper", nil)
+	r = s.run("cancel", run.Session, "--wait", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, agent.Cancelled, lastLine[agent.Outcome](t, r.out).Status)
+	s.fails(6, "to begin it, name an agent with --agent", "send", s.session("new"), "hello")
+	r = s.run("send", s.session("new"), "hello", "--agent", "sleeper")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, " begins with it\n")
+	s.fails(2, "the message is blank", "send", s.session("new"), " ")
+	s.fails(2, "mode must be steer, queue or interrupt", "send", s.session("new"), "x", "--mode", "shout")
+}
+
+func TestHoldMany(t *testing.T) {
+	s := scripted(t, sleeper(), role{agent.Definition{Name: "lead", Agents: []agent.SubAgent{{Agent: "sleeper"}}},
+		[]testsuite.Reply{calls("subagent__sleeper", map[string]any{"task": "go"})}}).works()
+	a, b := s.begin("a", "sleeper", nil), s.begin("b", "lead", nil)
+	s.does(a, agent.DoingModel)
+	s.does(b, agent.DoingChild)
+	mine := "WorkflowId STARTS_WITH '" + s.name + "'"
+	var r ran
+	require.Eventually(t, func() bool {
+		r = s.run("pause", "--query", mine, "--dry-run", "--json")
+		return r.exit == 0 && len(lines(r.out)) == 2
+	}, patience, 20*time.Millisecond)
+	require.Contains(t, r.err, "2 live runs found, and 1 below them, which go with them\n")
+
+	s.fails(2, "[invalid_input] pause was said to none of 2 runs: repeat it with --yes", "pause", "--query", mine)
+	s.fails(2, "a session and --query exclude each other", "pause", a.Session, "--query", mine)
+	s.fails(2, "--agent, --dry-run and --yes belong to --query", "pause", a.Session, "--yes")
+	s.fails(2, "--wait is for one session", "pause", "--query", mine, "--wait", "--yes")
+	s.fails(2, "[invalid_input]", "pause", "--query", "nonsense (", "--yes")
+	r = s.run("interrupt", "--query", mine, "--agent", "sleeper", "--yes", "--reason", "lunch")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "2 of 2 told, 0 failed")
+	r = s.run("cancel", "--query", mine, "--yes", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "2 of 2 told, 0 failed")
+	require.Len(t, lines(r.out), 2)
+	require.Equal(t, agent.Cancelled, s.rests(b).Status)
+	require.Eventually(t, func() bool { r = s.run("stop", "--query", mine, "--yes"); return r.exit == 0 && r.out == "" }, patience, 20*time.Millisecond)
+	require.Contains(t, r.err, "no live run found")
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
+
+func TestParkAndEmit(t *testing.T) {
+	s := scripted(t, sleeper()).works()
+	id, topic := s.session("a"), s.name+".paid"
+	r := s.run("run", "sleeper", "Thank them", "--session", id, "--park", `{"event":{"topic":"`+topic+`","match":{"type":"object"}}}`)
+	require.Equal(t, 3, r.exit, r.err)
+	require.Contains(t, r.out, "suspended (s-1): waits for "+topic)
+	require.Contains(t, r.out, "\n  fermata emit "+topic+" '{…}' --address ")
+	var out fermata.Emitted
+	require.Eventually(t, func() bool {
+		r = s.run("emit", topic, `{"order":118}`, "--json")
+		out = lastLine[fermata.Emitted](t, r.out)
+		return r.exit == 0 && out.Sent == 1
+	}, patience, 20*time.Millisecond)
+	require.Zero(t, s.run("wait", id).exit)
+	r = s.run("emit", topic)
+	require.Equal(t, []any{0, "no run waits for " + topic + ", with such a payload\n"}, []any{r.exit, r.out})
+	s.fails(2, "[invalid_input] topic", "emit", "a b")
+	s.fails(2, "the payload is not JSON", "emit", "paid", "{")
+	s.fails(2, "--park: event.topic is missing", "run", "sleeper", "x", "--park", `{"event":{}}`)
+	s.fails(2, "is no handoff", "run", "sleeper", "--briefing", "nowhere.json")
+}
+
+func TestInbox(t *testing.T) {
+	asker := role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{asksFor("How do you travel?"), {Text: "Well."}}}
+	s := scripted(t, asker).works()
+	run := s.begin("a", "asker", nil)
+	s.rests(run)
+	var r ran
+	require.Eventually(t, func() bool {
+		r = s.run("inbox", "--session", run.Session)
+		return r.exit == 0 && r.out != ""
+	}, patience, 20*time.Millisecond)
+	require.Regexp(t, `(?m)^`+run.Session+` +q-1 +question +asker +\S+ +How do you travel\?$`, r.out)
+	require.Contains(t, r.err, "answer with fermata answer|approve|reject SESSION --request ID")
+	r = s.run("inbox", "--waits-for", "question", "--agent", "asker", "--session", run.Session, "--json")
+	require.Equal(t, "q-1", lastLine[fermata.Waiting](t, r.out).ID)
+	r = s.run("inbox", "--older", "1h", "--session", run.Session)
+	require.Equal(t, []any{0, ""}, []any{r.exit, r.out})
+	require.Contains(t, r.err, "nothing is open")
+	s.fails(2, "--older must be positive", "inbox", "--older", "-1h")
+	s.fails(2, `agent "Asker"`, "inbox", "--agent", "Asker")
+}
+
+// Where no worker answers, holds and messages wait for one, and the output says so.
+func TestNobodyAnswers(t *testing.T) {
+	s := scripted(t, sleeper())
+	run := s.begin("a", "sleeper", nil)
+	paused, sent := make(chan ran, 1), make(chan ran, 1)
+	go func() { paused <- inProcess(t, append([]string{"pause", run.Session}, s.flags...)...) }()
+	go func() {
+		sent <- inProcess(t, append([]string{"send", run.Session, "Hello?", "--json"}, s.flags...)...)
+	}()
+	r := <-paused
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, run.Session+": no worker answers; the pause is left as a signal, and takes effect when one does\n", r.out)
+	r = <-sent
+	require.Zero(t, r.exit, r.err)
+	require.True(t, lastLine[sentLine](t, r.out).Later)
+	s.works()
+	require.Equal(t, agent.Paused, s.rests(run).Suspension.Kind)
+}

@@ -1,0 +1,210 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// unproved are codes that no test meets yet, and why.
+var unproved = map[agent.Code]string{
+	agent.Spent:      "nothing is spent by use in this build",
+	agent.ToolFailed: "no test has a tool source that can't be listed",
+}
+
+const pages = "../../docs/errors"
+
+// codes reads the constants of type Code from their source, by their Go names.
+func codes(t *testing.T) map[string]agent.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../agent/code.go", nil, 0)
+	require.NoError(t, err)
+	all := map[string]agent.Code{}
+	for _, d := range file.Decls {
+		block, ok := d.(*ast.GenDecl)
+		if !ok || block.Tok != token.CONST {
+			continue
+		}
+		for _, s := range block.Specs {
+			c := s.(*ast.ValueSpec)
+			if kind, ok := c.Type.(*ast.Ident); !ok || kind.Name != "Code" {
+				continue
+			}
+			text, err := strconv.Unquote(c.Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			all[c.Names[0].Name] = agent.Code(text)
+		}
+	}
+	require.Equal(t, agent.Codes(), slices.Sorted(maps.Values(all)), "the constants and the table of classes")
+	return all
+}
+
+// figures are how a code leaves the process, as the pages show it.
+func figures(c agent.Code) string {
+	again := "no"
+	if c.Retryable() {
+		again = "yes"
+	}
+	return fmt.Sprintf("| %d | %d | %s |", c.Exit(), c.HTTP(), again)
+}
+
+// Every code has a page and a row in the table of all, which tell its exit status
+// and its HTTP status as they are; and no page is about what is no code.
+func TestEveryCodeHasItsPage(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(pages, "README.md"))
+	require.NoError(t, err)
+	left, err := filepath.Glob(filepath.Join(pages, "*.md"))
+	require.NoError(t, err)
+	rows := 0
+	for _, c := range codes(t) {
+		path := filepath.Join(pages, string(c)+".md")
+		page, err := os.ReadFile(path)
+		require.NoError(t, err, "code %s has no page", c)
+		require.True(t, strings.HasPrefix(string(page), "# "+string(c)+"\n"), "%s does not begin with the code", path)
+		require.Contains(t, string(page), "\n"+figures(c)+"\n", path)
+		lines := strings.Count(string(page), "\n")
+		require.True(t, lines >= 10 && lines <= 25, "%s has %d lines; a page has 10 to 25", path, lines)
+		require.Contains(t, string(table), fmt.Sprintf("\n| [%s](%s.md) %s ", c, c, figures(c)), "docs/errors/README.md")
+		left = slices.DeleteFunc(left, func(l string) bool { return l == path })
+		rows++
+	}
+	require.Equal(t, []string{filepath.Join(pages, "README.md")}, left, "pages without a code")
+	require.Equal(t, rows, strings.Count(string(table), "\n| ["), "rows of docs/errors/README.md")
+}
+
+// Every code is met by a test. Those that none meets yet are listed, and only those.
+func TestEveryCodeIsMetByATest(t *testing.T) {
+	all := codes(t)
+	met := map[agent.Code]bool{}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "../.." || d.Name() == "archtest") {
+			return filepath.SkipDir
+		}
+		test, story := strings.HasSuffix(path, "_test.go"), strings.Contains(filepath.ToSlash(path), "/testdata/")
+		if d.IsDir() || !test && !story {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for name, c := range all {
+			met[c] = met[c] || test && mentions(string(data), name, c) || story && tells(string(data), c)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for _, c := range all {
+		if unproved[c] != "" {
+			require.False(t, met[c], "a test meets %s by now: take it from the list", c)
+			continue
+		}
+		require.True(t, met[c], "no test meets %s", c)
+	}
+}
+
+// mentions tells whether a test speaks of a code, by its Go name or as a string.
+func mentions(source, name string, c agent.Code) bool {
+	return regexp.MustCompile(`\bagent\.` + name + `\b|"` + string(c) + `"`).MatchString(source)
+}
+
+// tells tells whether a story, a history or a golden file has a code in a place
+// where codes stand: many are words that are said of other things too.
+func tells(data string, c agent.Code) bool {
+	return regexp.MustCompile(`"(code|reason|type)": ?"` + string(c) + `"|\b(refused|failed|fails|error|: )\[? ?` + string(c) + `\b`).MatchString(data)
+}
+
+// The example on a code's page is a message that the source can make.
+func TestEveryExampleIsAMessage(t *testing.T) {
+	forms := messages(t)
+	for name, c := range codes(t) {
+		if c == agent.Spent {
+			continue // nobody says it yet
+		}
+		page, err := os.ReadFile(filepath.Join(pages, string(c)+".md"))
+		require.NoError(t, err)
+		example := regexp.MustCompile("(?s)```text\n(.*?)\n```").FindStringSubmatch(string(page))
+		require.NotNil(t, example, "docs/errors/%s.md has no example", c)
+		require.True(t, slices.ContainsFunc(forms[name], func(form *regexp.Regexp) bool { return form.MatchString(example[1]) }),
+			"docs/errors/%s.md: nothing in the source says %q", c, example[1])
+	}
+}
+
+var formatVerb = regexp.MustCompile(`%[+#]?[vwsdqTx]`)
+
+// messages collects the formats of errors, by the Go name of their code, as
+// patterns. A format that is little more than its verbs tells nothing.
+func messages(t *testing.T) map[string][]*regexp.Regexp {
+	t.Helper()
+	const least = 12
+	forms := map[string][]*regexp.Regexp{}
+	for _, s := range tree(t) {
+		if s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			name, text := message(n)
+			if len(formatVerb.ReplaceAllString(text, "")) >= least {
+				var parts []string
+				for _, plain := range formatVerb.Split(text, -1) {
+					parts = append(parts, regexp.QuoteMeta(plain))
+				}
+				forms[name] = append(forms[name], regexp.MustCompile(`(?s)`+strings.Join(parts, ".*")))
+			}
+			return true
+		})
+	}
+	return forms
+}
+
+// message reads a code's name and a format, the longest text, from a call such as
+// Errorf(agent.Stale, "…") or from the literal of an Error.
+func message(n ast.Node) (name, text string) {
+	var fields []ast.Expr
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		fields = n.Args
+	case *ast.CompositeLit:
+		for _, e := range n.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok {
+				fields = append(fields, kv.Value)
+			}
+		}
+	}
+	for _, f := range fields {
+		if sum, ok := f.(*ast.BinaryExpr); ok {
+			f = sum.X
+		}
+		switch f := f.(type) {
+		case *ast.SelectorExpr:
+			if of, ok := f.X.(*ast.Ident); ok && of.Name == "agent" && name == "" {
+				name = f.Sel.Name
+			}
+		case *ast.BasicLit:
+			if said, err := strconv.Unquote(f.Value); err == nil && f.Kind == token.STRING && len(said) > len(text) {
+				text = said
+			}
+		}
+	}
+	if strings.HasPrefix(name, "Fault") {
+		name = "ProviderError" // model.Fault makes it one
+	}
+	return name, text
+}

@@ -1,0 +1,81 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// requestBelow splits the name of a request of a run below this one, as it is said here:
+// "trip-42/pay-1/q-7", or "pay-1/q-7" for short.
+func (s *step) requestBelow(request string) (session, id string, ok bool) {
+	i := strings.LastIndexByte(request, '/')
+	if i < 0 {
+		return "", "", false
+	}
+	session, id = request[:i], request[i+1:]
+	if !strings.HasPrefix(session, s.Session+"/") {
+		session = s.Session + "/" + session
+	}
+	return session, id, true
+}
+
+// addressed tells whether a decision is about a request of a run below, and makes
+// it what that run is told.
+func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, ok bool) {
+	switch c := c.(type) {
+	case agent.AnswerOrder:
+		if session, id, ok = s.requestBelow(c.Request); ok {
+			c.Request, c.Run = id, ""
+		}
+		return session, id, c, ok
+	case agent.ApproveOrder:
+		if session, id, ok = s.requestBelow(c.Request); ok {
+			c.Request, c.Run = id, ""
+		}
+		return session, id, c, ok
+	case agent.RejectOrder:
+		if session, id, ok = s.requestBelow(c.Request); ok {
+			c.Request, c.Run = id, ""
+		}
+		return session, id, c, ok
+	}
+	return "", "", nil, false
+}
+
+// passOn hands a decision to the run below that asked for it. It goes as a signal,
+// so what can be known here is refused here.
+func (s *step) passOn(session, id string, c agent.Command) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(session, s.Session+"/"), "/")
+	child := s.below(s.Session + "/" + first)
+	switch {
+	case child == nil:
+		return s.refuseAs(agent.NotFound, "request", "there is no run %s below this one", session)
+	case !child.live():
+		return s.refuseAs(agent.Stale, "request", "run %s has ended (%s)", child.Session, child.Status)
+	}
+	if child.Session == session {
+		if err := s.openBelow(child, id); err != nil {
+			return err
+		}
+	}
+	s.do(PassOn{Session: session, Command: c})
+	return nil
+}
+
+// openBelow wants a request of a child right below to be open, and to be one that
+// a signal can answer.
+func (s *step) openBelow(child *Child, id string) error {
+	if child.Suspension == nil {
+		return s.refuseAs(agent.Stale, "request", "run %s waits for nothing, as far as is known here", child.Session)
+	}
+	i := slices.IndexFunc(child.Suspension.Requests, func(r agent.Request) bool { return r.ID == id })
+	switch {
+	case i < 0:
+		return s.refuseAs(agent.Stale, "request", "request %s of %s is not open, as far as is known here", id, child.Session)
+	case len(child.Suspension.Requests[i].Approvers) > 0:
+		return s.refuseAs(agent.Denied, "request", "request %s takes the decision of an approver: say it to session %s itself", id, child.Session)
+	}
+	return nil
+}

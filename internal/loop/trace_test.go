@@ -1,0 +1,130 @@
+package loop
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// waitText says what the run waits for.
+func waitText(s State) string {
+	v := s.Suspension()
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s %v", s.Status(), v.ID, s.WaitsFor())
+}
+
+func describe(e agent.Event) string {
+	switch {
+	case e.Message != nil:
+		var b strings.Builder
+		fmt.Fprintf(&b, " %s", e.Message.Role)
+		if e.Message.Partial {
+			b.WriteString("(partial)")
+		}
+		if e.Message.Note != "" {
+			fmt.Fprintf(&b, "(%s)", e.Message.Note)
+		}
+		for _, part := range e.Message.Parts {
+			switch {
+			case part.Call != nil:
+				fmt.Fprintf(&b, " [%s %s]", part.Call.ID, part.Call.Tool)
+			case part.Result != nil:
+				fmt.Fprintf(&b, " [%s %s: %s]", part.Result.Call, part.Result.Status, oneLine(part.Result.Text))
+			default:
+				fmt.Fprintf(&b, " %s", oneLine(part.Text))
+			}
+		}
+		return b.String()
+	case e.Call != nil:
+		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Call.Call, e.Call.Tool, e.Call.Status), " ")
+	case e.Checkpoint != nil:
+		return fmt.Sprintf(" %d tokens", e.Checkpoint.Usage.Total())
+	case e.Outcome != nil:
+		text := fmt.Sprintf(" %s %q", e.Outcome.Reason, oneLine(e.Outcome.Text))
+		if e.Outcome.Error != nil {
+			text += ": " + oneLine(e.Outcome.Error.Message)
+		}
+		return text
+	case e.Suspension != nil:
+		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause)
+	case e.Resumed != nil:
+		return fmt.Sprintf(" %s by %s", e.Resumed.Suspension, e.Resumed.Cause)
+	case e.Hold != nil:
+		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
+	case e.Request != nil:
+		return fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
+	case e.Answer != nil:
+		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
+	case e.Child != nil:
+		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
+	case e.Refusal != nil:
+		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
+	case e.Extended != "":
+		return " " + string(e.Extended)
+	}
+	return ""
+}
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 90 {
+		s = s[:90] + "…"
+	}
+	return s
+}
+
+func effectText(e Effect) string {
+	switch e := e.(type) {
+	case CallModel:
+		text := fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
+		if e.Summary != "" {
+			text += ", to sum up: " + string(e.Summary)
+		}
+		if e.Note != "" {
+			text += ", noting " + strconv.Quote(oneLine(e.Note))
+		}
+		return text
+	case CallTool:
+		if e.Edited {
+			return fmt.Sprintf("call %s %s with %s", e.Call.ID, e.Call.Tool, e.Call.Arguments)
+		}
+		return fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
+	case Seal:
+		return fmt.Sprintf("seal to event %d, final %t", e.To, e.Final)
+	case Wake:
+		if e.At.IsZero() {
+			return "wake never"
+		}
+		return "wake " + e.At.Format("02 15:04:05")
+	case Abandon:
+		if e.Grace > 0 {
+			return "abandon within " + e.Grace.String()
+		}
+	case Broadcast:
+		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
+	case StartChild:
+		return fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.Birth.Held))
+	case TellChild:
+		return fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
+	case TellParent:
+		return fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
+	case PassOn:
+		return fmt.Sprintf("pass %s on to %s: %+v", e.Command.Verb(), e.Session, e.Command)
+	case Fold:
+		if len(e.Children) > 0 {
+			return fmt.Sprintf("fold %d children, the model said %q", len(e.Children), e.Said)
+		}
+		return fmt.Sprintf("fold, the model said %q", e.Said)
+	case Acknowledge:
+		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
+	case Open:
+		return "open " + e.Agent
+	case List:
+		return "list " + strings.Join(e.Sources, ", ")
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "loop."))
+}

@@ -103,6 +103,8 @@ type ToolSpec struct {
 	Local bool `json:"local,omitempty"`
 	// ReadOnly tools change nothing.
 	ReadOnly bool `json:"read_only,omitempty"`
+	// Secrets names arguments that nobody is shown who is asked about a call.
+	Secrets []string `json:"secrets,omitempty"`
 	// By says who carries the tool out; empty means a worker.
 	By ToolBy `json:"by,omitempty"`
 }

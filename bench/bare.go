@@ -84,7 +84,7 @@ func bareWork(ctx context.Context) error {
 }
 
 func workBare(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
-	const pollers = 10 // with the SDK's two, the bare tree takes twice to three times as long
+	const pollers = 10 // as in the program that the design's figures are from
 	w := sdk.New(c, j.Queue, sdk.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
 		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
@@ -116,8 +116,9 @@ type bareTree struct {
 	root     string
 }
 
-func (t *bareTree) interrupt(ctx context.Context) error {
-	return t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
+// interrupt returns when the signal is written: the root need not have heard it.
+func (t *bareTree) interrupt(ctx context.Context) (heard bool, err error) {
+	return false, t.temporal.SignalWorkflow(ctx, t.root, "", bareSignal, nil)
 }
 
 func (t *bareTree) status(ctx context.Context) (heard, rests bool, err error) {

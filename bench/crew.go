@@ -200,7 +200,7 @@ func (c *crew) profile(dir, name string) (stop func()) {
 }
 
 // patience is how long anything may take.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // until waits for something.
 func until(ctx context.Context, what string, is func() (bool, error)) error {

@@ -104,9 +104,10 @@ type ourTree struct {
 	fanout []int
 }
 
-func (t *ourTree) interrupt(ctx context.Context) error {
-	_, err := t.run.Interrupt(ctx, "measured")
-	return err
+// interrupt returns with the root's own answer.
+func (t *ourTree) interrupt(ctx context.Context) (heard bool, err error) {
+	_, err = t.run.Interrupt(ctx, "measured")
+	return true, err
 }
 
 func (t *ourTree) status(ctx context.Context) (heard, rests bool, err error) {
@@ -179,7 +180,7 @@ func (t *ourTree) resume(ctx context.Context, c *crew) error {
 
 // stop ends the tree, and wants a handoff of every agent, in the tree's order.
 func (t *ourTree) stop(ctx context.Context) error {
-	if _, err := t.run.Stop(ctx, "measured", time.Minute); err != nil {
+	if _, err := t.run.Stop(ctx, "measured", patience); err != nil {
 		return err
 	}
 	o, err := t.run.Result(ctx)

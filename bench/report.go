@@ -31,8 +31,7 @@ func (m millis) String() string {
 type sample struct {
 	// Planted is from the start of the root to the last node's first activity.
 	Planted millis `json:"planted_ms"`
-	// Taken is until the call returned, and Heard until the root said that it knew.
-	Taken millis `json:"taken_ms"`
+	// Heard is until the root said that it knew of the interrupt.
 	Heard millis `json:"heard_ms"`
 	// Root is until the root said that it was suspended, and Asked how often it was
 	// asked.
@@ -45,7 +44,7 @@ type sample struct {
 }
 
 func (s sample) String() string {
-	return fmt.Sprintf("planted in %s, taken after %s, heard %s, root %s (asked %d times), quiet %s, still %s", s.Planted, s.Taken, s.Heard, s.Root, s.Asked, s.Quiet, s.Still)
+	return fmt.Sprintf("planted in %s ms, quiet after %s, heard %s, root suspended %s (asked %d times), books closed %s", s.Planted, s.Quiet, s.Heard, s.Root, s.Asked, s.Still)
 }
 
 // measures are the columns of the table. A bar is what our median may be of the

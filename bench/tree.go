@@ -55,8 +55,9 @@ func leaves(fanout []int) int {
 
 // planted is a tree that works.
 type planted interface {
-	// interrupt holds the whole tree by one call to its root.
-	interrupt(ctx context.Context) error
+	// interrupt holds the whole tree by one call to its root, and says whether the
+	// root knows of it then.
+	interrupt(ctx context.Context) (heard bool, err error)
 	// status asks the root once: whether it knows of the interrupt, and whether it
 	// is suspended.
 	status(ctx context.Context) (heard, rests bool, err error)
@@ -192,6 +193,8 @@ func (o *treeOptions) cell(ctx context.Context, c temporal.Client, addr string, 
 
 // measure is one repetition of one side.
 func (o *treeOptions) measure(ctx context.Context, t *team, in *cell, rep int) (s sample, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 4*patience)
+	defer cancel()
 	t.crew.forget()
 	began := time.Now()
 	tree, err := t.plant(ctx)
@@ -211,13 +214,14 @@ func (o *treeOptions) measure(ctx context.Context, t *team, in *cell, rep int) (
 		return s, err
 	}
 	began = time.Now()
-	if err := tree.interrupt(ctx); err != nil {
+	heard, err := tree.interrupt(ctx)
+	if err != nil {
 		return s, err
 	}
-	s.Taken = since(began)
-	for rests := false; !rests; {
-		var heard bool
-		s.Asked++
+	if heard {
+		s.Heard = since(began)
+	}
+	for rests := false; !rests; s.Asked++ {
 		if heard, rests, err = tree.status(ctx); err != nil {
 			return s, err
 		}

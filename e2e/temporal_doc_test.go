@@ -49,7 +49,17 @@ func TestTemporalDoc(t *testing.T) {
 		t.Skip("the temporal command is not on the PATH")
 	}
 	blocks := docBlocks(t, "../docs/temporal-cli.md")
-	require.NotEmpty(t, blocks)
+	all := ""
+	for _, b := range blocks {
+		all += b.text
+	}
+	for _, verb := range signals.Verbs {
+		require.Regexp(t, `update execute -w \S+ --name `+string(verb)+`\b`, all)
+		require.Regexp(t, `workflow signal -w \S+ --name `+string(verb)+`\b`, all)
+	}
+	for _, query := range []string{"status", "suspension", "transcript", "tree", "state"} {
+		require.Contains(t, all, "--type "+query)
+	}
 	p := &page{stage: travelAgency(t), home: t.TempDir()}
 	for _, b := range blocks {
 		if !t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { p.play(t, b) }) {

@@ -59,6 +59,9 @@ type Options struct {
 	Local bool
 	// ReadOnly says that the tool changes nothing. Local tools are read-only.
 	ReadOnly bool
+	// Secrets names arguments that nobody is shown who is asked to approve a call.
+	// The model wrote them: they stand in the transcript as it does.
+	Secrets []string
 }
 
 // Tool is a named deed with a schema. The zero Tool is of no use; see [New].
@@ -78,7 +81,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	}
 	t := Tool{spec: agent.ToolSpec{
 		Name: name, Description: description, Timeout: agent.Duration(o.Timeout), Attempts: o.Attempts,
-		Local: o.Local, ReadOnly: o.ReadOnly || o.Local,
+		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets,
 	}}
 	schema, resolved, err := schemaFor[In]()
 	if err == nil {

@@ -66,13 +66,23 @@ func (b *bench) run(t *testing.T, input string) *agent.Outcome {
 	t.Helper()
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]any{"agent": "tester", "input": map[string]any{"text": input}})
 	require.NoError(t, err)
-	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil)
+	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
+	return b.outcome(t)
+}
+
+// outcome is how the run ended.
+func (b *bench) outcome(t *testing.T) *agent.Outcome {
+	t.Helper()
 	require.True(t, b.IsWorkflowCompleted())
 	var o agent.Outcome
-	err = b.GetWorkflowResult(&o)
+	err := b.GetWorkflowResult(&o)
 	var app *temporal.ApplicationError
-	if errors.As(err, &app) {
+	var cancelled *temporal.CanceledError
+	switch {
+	case errors.As(err, &app):
 		err = app.Details(&o)
+	case errors.As(err, &cancelled):
+		err = cancelled.Details(&o)
 	}
 	require.NoError(t, err)
 	return &o
@@ -310,7 +320,7 @@ func TestCarryOver(t *testing.T) {
 	b.SetContinueAsNewSuggested(true)
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]any{"agent": "tester", "input": map[string]any{"text": "go"}})
 	require.NoError(t, err)
-	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil)
+	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, b.GetWorkflowError(), &next)
 	var size int

@@ -19,7 +19,7 @@ type decider struct {
 	verb          agent.Verb
 	request       string
 	choice        int
-	data, edit    string
+	result, edit  string
 	always        bool
 	reason, note  string
 	by, tokenFile string
@@ -42,10 +42,10 @@ func (c *cli) answerCommand() *cobra.Command {
 		"Answer answers what a run asks, with a text, one of its choices, or JSON.", `  fermata answer trip-42
   fermata answer trip-42 "By train" --request q-7
   fermata answer trip-42 --request q-7 --choice 0
-  fermata answer trip-42 --request q-8 --data '{"seat":"12A"}'`)
+  fermata answer trip-42 --request q-8 --result '{"seat":"12A"}'`)
 	f := cmd.Flags()
 	f.IntVar(&d.choice, "choice", -1, "the number of one of its choices, from 0, as it was shown")
-	f.StringVar(&d.data, "data", "", "the result of a client tool, as JSON")
+	f.StringVar(&d.result, "result", "", "the result of a client tool, as JSON")
 	return cmd
 }
 
@@ -131,20 +131,20 @@ func (d *decider) said(text string) (decision, error) {
 // answerOrder is nil where no answer is given.
 func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
 	order, given := &agent.AnswerOrder{Text: text}, 0
-	for _, is := range []bool{text != "", d.choice >= 0, d.data != ""} {
+	for _, is := range []bool{text != "", d.choice >= 0, d.result != ""} {
 		if is {
 			given++
 		}
 	}
 	switch {
 	case given > 1:
-		return nil, agent.Errorf(agent.InvalidInput, "TEXT, --choice and --data exclude each other")
+		return nil, agent.Errorf(agent.InvalidInput, "TEXT, --choice and --result exclude each other")
 	case given == 0:
 		return nil, nil
 	case d.choice >= 0:
 		order.Choice = &d.choice
-	case d.data != "":
-		raw, err := jsonOf("--data", d.data)
+	case d.result != "":
+		raw, err := jsonOf("--result", d.result)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (d *decider) unsaid() error {
 	if d.verb == agent.Reject {
 		return agent.Errorf(agent.InvalidInput, "--reason is wanted: the model is told why")
 	}
-	return agent.Errorf(agent.InvalidInput, "an answer is wanted: a TEXT, --choice N or --data JSON")
+	return agent.Errorf(agent.InvalidInput, "an answer is wanted: a TEXT, --choice N or --result JSON")
 }
 
 // elsewhere adds to a request that is not open where else one of its name is.

@@ -153,7 +153,10 @@ func (s *stage) sits(args ...string) *desk {
 	c := newCLI(in, d.screen, &d.err)
 	d.keys = &interrupts{end: cancel}
 	c.terminal, c.keys = true, d.keys
-	go func() { d.exit <- c.execute(ctx, append(args, s.flags...)) }()
+	go func() {
+		d.exit <- c.execute(ctx, append(args, s.flags...))
+		d.screen.over()
+	}()
 	return d
 }
 
@@ -203,6 +206,15 @@ type screen struct {
 	text    bytes.Buffer
 	seen    int
 	changed chan struct{}
+	closed  bool // the command has ended
+}
+
+func (s *screen) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 func (s *screen) Write(b []byte) (int, error) {
@@ -223,13 +235,13 @@ func (s *screen) await(text string) bool {
 	timeout := time.After(patience / 2)
 	for {
 		s.mu.Lock()
-		at, changed := strings.Index(s.text.String()[s.seen:], text), s.changed
+		at, changed, closed := strings.Index(s.text.String()[s.seen:], text), s.changed, s.closed
 		if at >= 0 {
 			s.seen += at + len(text)
 		}
 		s.mu.Unlock()
-		if at >= 0 {
-			return true
+		if at >= 0 || closed {
+			return at >= 0
 		}
 		select {
 		case <-changed:

@@ -139,7 +139,7 @@ func (c *cli) answers(q agent.Request) (lines []string) {
 		say("approve %s", at)
 		say("reject %s --reason '…'", at)
 	case q.Type == agent.ClientTool:
-		say("answer %s --data '{…}'", at)
+		say("answer %s --result '{…}'", at)
 		say("reject %s --reason '…'", at)
 	case len(q.Choices) > 0:
 		say("answer %s --choice 0", at)

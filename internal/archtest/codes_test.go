@@ -153,7 +153,7 @@ var formatVerb = regexp.MustCompile(`%[+#]?[vwsdqTx]`)
 // patterns. A format that is little more than its verbs tells nothing.
 func messages(t *testing.T) map[string][]*regexp.Regexp {
 	t.Helper()
-	const least = 12
+	const least = 10 // bytes
 	forms := map[string][]*regexp.Regexp{}
 	for _, s := range tree(t) {
 		if s.test {

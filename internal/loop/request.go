@@ -194,7 +194,8 @@ func (s *step) approved(r Request, d decision) {
 		s.approveOthers(c.Tool, d)
 	}
 	if len(d.approve.Arguments) > 0 {
-		c.Arguments, c.Edited = d.approve.Arguments, true
+		tool, _ := s.Spec.Tool(c.Tool)
+		c.Arguments, c.Edited = unveiled(d.approve.Arguments, c.Arguments, tool), true
 	}
 	s.tellCall(agent.CallApproved, r.CallID)
 }

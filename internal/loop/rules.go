@@ -91,9 +91,9 @@ func (s *step) rule(r agent.Reply) {
 		case rule.Do == agent.Deny:
 			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: denied(rule, n)})
 		case tool.By == agent.ByClient:
-			s.openCall(i, request(agent.ClientTool, c, agent.Rule{}), s.Spec.Asking, agent.ByPolicy, string(agent.ClientTool))
+			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.Spec.Asking, agent.ByPolicy, string(agent.ClientTool))
 		case rule.Do == agent.Ask && !slices.Contains(s.Always, c.Tool):
-			s.openCall(i, request(agent.Approval, c, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
+			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
 }
 
 // request is what a person is shown of a call.
-func request(t agent.RequestType, c Call, rule agent.Rule) agent.Request {
+func request(t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
 	text := fmt.Sprintf("Run %s?", c.Tool)
 	if t == agent.ClientTool {
 		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
@@ -133,8 +133,12 @@ func request(t agent.RequestType, c Call, rule agent.Rule) agent.Request {
 	if rule.Reason != "" {
 		text += " " + rule.Reason
 	}
+	arguments := c.Arguments
+	if t == agent.Approval { // who carries a call out has to know it whole
+		arguments = veiled(arguments, tool)
+	}
 	return agent.Request{
-		Type: t, Text: text, Digest: Digest(c.Arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
-		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: c.Arguments},
+		Type: t, Text: text, Digest: Digest(arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
+		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: arguments},
 	}
 }

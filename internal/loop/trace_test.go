@@ -56,7 +56,11 @@ func describe(e agent.Event) string {
 	case e.Hold != nil:
 		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
 	case e.Request != nil:
-		return fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
+		text := fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
+		if e.Request.Call != nil {
+			text += " " + string(e.Request.Call.Arguments)
+		}
+		return text
 	case e.Answer != nil:
 		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Answer.Request, e.Answer.Decision, e.Answer.By), " ")
 	case e.Child != nil:

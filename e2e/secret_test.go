@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+const cardNumber = "4111-1111-planted"
+
+// vault is a worker with approval keys whose every word is kept.
+type vault struct {
+	*stage
+	keys  signals.Keys
+	said  *bytes.Buffer
+	cards chan string
+}
+
+func newVault(t *testing.T) *vault {
+	t.Helper()
+	secret := make([]byte, 32)
+	_, err := rand.Read(secret)
+	require.NoError(t, err)
+	v := &vault{keys: signals.Keys{"k1": secret}, said: &bytes.Buffer{}, cards: make(chan string, 4)}
+	words := zapcore.Lock(zapcore.AddSync(v.said))
+	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), words, zap.DebugLevel))
+	s := devserver.ForPackage(t)
+	c, err := s.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.NewJSONHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	v.stage = &stage{temporal: c, addr: s.Addr(), queue: t.Name(), dir: dir}
+	v.Client = client.New(c, &client.Options{TaskQueue: v.queue, Store: dir})
+	pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct{ Card string }) (string, error) {
+		v.cards <- in.Card
+		return "", fmt.Errorf("the bank is closed")
+	}, &tool.Options{Secrets: []string{"Card"}})
+	w, err := worker.New(c, &worker.Options{
+		TaskQueue: v.queue, Store: dir, Logger: logger, Tools: []tool.Tool{pay}, ApprovalKeys: v.keys,
+		Models: map[string]model.Model{"script": testsuite.NewScript(
+			testsuite.Reply{Calls: call("pay", map[string]any{"Card": cardNumber})}, testsuite.Reply{Text: "done"})},
+		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana"}}}}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.Start(t.Context()))
+	t.Cleanup(w.Stop)
+	return v
+}
+
+// An approver proves to be one with a token, once and for one request. Neither the
+// token nor a secret argument is found where people look.
+func TestTokensAndSecrets(t *testing.T) {
+	v := newVault(t)
+	run := v.begin(t, "go", nil)
+	q := v.suspended(t, run).Requests[0]
+	require.JSONEq(t, `{"Card":"[secret]"}`, string(q.Call.Arguments))
+	mint := func(approver, request string, until time.Duration) string {
+		token, err := v.keys.Mint("k1", signals.Claim{Session: run.Session, Run: run.ID, Request: request, Approver: approver, Expires: time.Now().Add(until)})
+		require.NoError(t, err)
+		return token
+	}
+	good := mint("ana", q.ID, time.Hour)
+	var errs []error
+	for _, c := range []struct {
+		token string
+		code  agent.Code
+	}{
+		{"", agent.Denied}, {good + "x", agent.BadSignature}, {mint("ana", "q-9", time.Hour), agent.BadSignature},
+		{mint("bo", q.ID, time.Hour), agent.Denied}, {mint("ana", q.ID, -time.Second), agent.Expired},
+	} {
+		_, err := v.Approve(t.Context(), q, &client.ApproveOptions{By: "ana", Token: c.token})
+		require.ErrorIs(t, err, c.code)
+		errs = append(errs, err)
+	}
+	_, err := signals.Say(t.Context(), v.temporal, run.Session, agent.ApproveOrder{Request: q.ID, Digest: "0000000000000000", Token: good})
+	require.ErrorIs(t, err, agent.Stale)
+	require.NotContains(t, v.whole(t, run), good, "a token that is not spent is in no history")
+
+	st, err := run.Status(t.Context())
+	require.NoError(t, err)
+	_, err = v.Approve(t.Context(), q, &client.ApproveOptions{By: "somebody", Token: good})
+	require.NoError(t, err)
+	require.Equal(t, cardNumber, <-v.cards, "the tool gets what the model wrote")
+	require.Equal(t, agent.Completed, v.rest(t, run).Status)
+	_, err = v.Approve(t.Context(), q, &client.ApproveOptions{Token: good})
+	require.ErrorIs(t, err, agent.Closed)
+
+	d, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+	require.NoError(t, err)
+	seen, err := json.Marshal(st)
+	require.NoError(t, err)
+	for where, text := range map[string]string{"memo and search attributes": d.String(), "status": string(seen), "errors": fmt.Sprint(errs), "logs": v.said.String()} {
+		for _, secret := range []string{cardNumber, good, strings.Split(good, ".")[4]} {
+			require.NotContains(t, text, secret, where)
+		}
+	}
+}
+
+// whole is a run's history as text.
+func (v *vault) whole(t *testing.T, run *client.Run) (text string) {
+	t.Helper()
+	for _, e := range v.history(t, run.Session, run.ID) {
+		text += e.String()
+	}
+	return text
+}

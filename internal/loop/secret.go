@@ -1,0 +1,52 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// veil stands in the place of a secret argument where people look.
+const veil = "[secret]"
+
+// veiled are a call's arguments as those may see them who decide about it.
+func veiled(arguments json.RawMessage, tool agent.ToolSpec) json.RawMessage {
+	return replace(arguments, tool.Secrets, func(name string, old json.RawMessage) json.RawMessage {
+		return json.RawMessage(`"` + veil + `"`)
+	})
+}
+
+// unveiled puts the model's secrets back into arguments that a person edited
+// without having seen them.
+func unveiled(edited, original json.RawMessage, tool agent.ToolSpec) json.RawMessage {
+	var was map[string]json.RawMessage
+	if json.Unmarshal(original, &was) != nil {
+		return edited
+	}
+	return replace(edited, tool.Secrets, func(name string, now json.RawMessage) json.RawMessage {
+		var text string
+		if secret, ok := was[name]; ok && json.Unmarshal(now, &text) == nil && text == veil {
+			return secret
+		}
+		return now
+	})
+}
+
+// replace rewrites some members of a JSON object; what is none is left as it is.
+func replace(object json.RawMessage, names []string, with func(string, json.RawMessage) json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if len(names) == 0 || json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if old, ok := members[name]; ok {
+			members[name] = with(name, old)
+		}
+	}
+	raw, err := json.Marshal(members) // with its keys in order
+	if err != nil {
+		return object
+	}
+	return raw
+}

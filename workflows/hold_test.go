@@ -1,0 +1,117 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// start starts the agent with more than a text.
+func (b *bench) start(t *testing.T, start agent.Start) *agent.Outcome {
+	t.Helper()
+	start.Agent, start.Input.Text = "tester", "go"
+	payload, err := converter.GetDefaultDataConverter().ToPayload(start)
+	require.NoError(t, err)
+	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
+	return b.outcome(t)
+}
+
+// after does something when so much time has passed.
+func (b *bench) after(d time.Duration, do func()) { b.RegisterDelayedCallback(do, d) }
+
+func (b *bench) signal(name, payload string) { b.SignalWorkflow(name, json.RawMessage(payload)) }
+
+// status asks the run how it stands.
+func (b *bench) status(t *testing.T) (s agent.RunStatus) {
+	t.Helper()
+	v, err := b.QueryWorkflow(signals.Status.Name)
+	require.NoError(t, err)
+	require.NoError(t, v.Get(&s))
+	return s
+}
+
+// A week parked costs no working time, and ends by itself (HL-71 to HL-81, PA-33).
+func TestParkedForAWeek(t *testing.T) {
+	b := setup(t, agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	begun := b.Now()
+	b.after(100*time.Hour, func() { require.Equal(t, agent.Suspended, b.status(t).Status) })
+	o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(168 * time.Hour), OnTimeout: agent.ResumeWithInput, Input: "look again"}})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, 168*time.Hour, time.Duration(o.Parked).Round(time.Minute))
+	require.Equal(t, 168*time.Hour, b.Now().Sub(begun).Round(time.Minute))
+	messages := b.script.Requests()[0].Messages
+	require.Equal(t, "look again", messages[1].TextOf())
+	require.Equal(t, agent.NoteResumed, messages[2].Note)
+}
+
+// A time that has come may fail or cancel the run (HL-75).
+func TestParksThatEndRuns(t *testing.T) {
+	for on, want := range map[agent.OnTimeout]agent.Status{agent.TimeoutFails: agent.Failed, agent.TimeoutCancels: agent.Cancelled} {
+		b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+		o := b.start(t, agent.Start{Park: &agent.Conditions{After: agent.Duration(72 * time.Hour), OnTimeout: on}})
+		require.Equal(t, want, o.Status)
+		require.Empty(t, b.script.Requests())
+	}
+}
+
+// An event that comes first disarms the time; one that does not fit does nothing
+// (HL-73, HL-79).
+func TestTheFirstConditionWins(t *testing.T) {
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	b.after(time.Hour, func() { b.signal("emit", `{"topic":"orders.paid","payload":{"order":7}}`) })
+	b.after(2*time.Hour, func() {
+		s := b.status(t)
+		require.Equal(t, agent.Suspended, s.Status)
+		require.Equal(t, agent.Stale, s.Refused[0].Error.Code)
+		b.signal("emit", `{"topic":"orders.paid","payload":{"order":118}}`)
+	})
+	begun := b.Now()
+	o := b.start(t, agent.Start{Park: &agent.Conditions{Any: []agent.Condition{
+		{After: agent.Duration(72 * time.Hour)},
+		{Event: &agent.EventCondition{Topic: "orders.paid", Match: json.RawMessage(`{"properties":{"order":{"const":118}}}`)}},
+	}, OnTimeout: agent.TimeoutFails}})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Less(t, b.Now().Sub(begun), 3*time.Hour)
+}
+
+// A question reminds after a day, and is decided after three (PA-01, X-15).
+func TestQuestionsThatNobodyAnswers(t *testing.T) {
+	asking := agent.Patience{Remind: agent.Duration(24 * time.Hour), Deadline: agent.Duration(72 * time.Hour), Default: "Rome"}
+	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: asking}, testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where to?"}}}}, testsuite.Reply{Text: "done"}))
+	b.after(80*time.Hour, func() { b.signal("answer", `{"request":"q-1","text":"Oslo"}`) }) // too late: the run is over
+	o := b.start(t, agent.Start{})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, "Rome", rows(b, 1)[0].Text)
+	require.Equal(t, 72*time.Hour, time.Duration(o.Parked).Round(time.Minute))
+}
+
+// Signals are heard in the order in which they were sent, whatever their names.
+func TestSignalsKeepTheirOrder(t *testing.T) {
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	b.after(time.Hour, func() {
+		b.signal("pause", `{"reason":"1"}`)
+		b.signal("resume", `{}`)
+		b.signal("interrupt", `{"reason":"2"}`)
+		b.signal("resume", `{}`)
+		b.signal("pause", `{"reason":"3"}`)
+	})
+	b.after(2*time.Hour, func() {
+		s := b.status(t)
+		require.Empty(t, s.Refused)
+		require.Equal(t, "h-3", s.Suspension.Held[0].ID)
+		require.Equal(t, "3", s.Suspension.Held[0].Reason)
+		b.signal("resume", `{}`)
+		require.Equal(t, agent.WaitingFor, s.Suspension.Kind)
+	})
+	b.after(3*time.Hour, func() { b.signal("resume", `{"message":"now"}`) })
+	o := b.start(t, agent.Start{Park: &agent.Conditions{}})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+}

@@ -15,7 +15,8 @@
 //
 // Every file is opened through an [os.Root], so that neither "..", an absolute
 // path nor a symlink leads out of the workspace, also when it is swapped while
-// the tool runs. Absolute paths that lead into it are taken as relative ones.
+// the tool runs. Absolute paths that lead into it are taken as relative ones;
+// those that lead into one of [Options.ExternalRoots] are held there likewise.
 //
 // Files that usually hold secrets are refused for reading and writing, left out
 // of searches and shown as protected in listings, also behind a symlink and in

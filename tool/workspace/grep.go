@@ -36,6 +36,7 @@ type grepArgs struct {
 }
 
 func (w *Workspace) grep(ctx context.Context, call *tool.Call, in grepArgs) (string, error) {
+	w = w.at(in.Path)
 	s, err := newSearch(w, call, in)
 	if err != nil {
 		return "", err

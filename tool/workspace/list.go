@@ -31,6 +31,7 @@ type listArgs struct {
 }
 
 func (w *Workspace) list(ctx context.Context, _ *tool.Call, in listArgs) (string, error) {
+	w = w.at(in.Path)
 	if in.Depth < 0 || in.Depth > maxDepth {
 		return "", refuse(ListTool, "depth is 1 to %d", maxDepth)
 	}

@@ -30,6 +30,7 @@ type readArgs struct {
 }
 
 func (w *Workspace) read(ctx context.Context, _ *tool.Call, in readArgs) (string, error) {
+	w = w.at(in.Path)
 	if in.From < 0 || in.Lines < 0 {
 		return "", refuse(ReadTool, "from_line and lines count from 1")
 	}

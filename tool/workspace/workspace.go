@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -43,6 +45,10 @@ type Options struct {
 	// Read and Write are further absolute paths that a confined shell may read,
 	// or read and write, such as a module cache that is shared.
 	Read, Write []string
+	// ExternalRoots are further directories, absolute, whose files the file tools
+	// may read and write by their absolute paths; else all that is outside is
+	// refused (catalogue HA-114). The shell has its own lists, Read and Write.
+	ExternalRoots []string
 	// MustConfine refuses commands where the kernel can't hold them.
 	MustConfine bool
 }
@@ -56,6 +62,8 @@ type Workspace struct {
 	home  string // HOME of the shell; empty for one that lasts a command
 	opts  Options
 	abi   int // of Landlock; zero where the kernel lacks it
+
+	external []*Workspace
 }
 
 // Open opens a directory as a workspace. A fault in the options or a root that
@@ -79,11 +87,36 @@ func Open(root string, o *Options) (*Workspace, error) {
 		return nil, agent.Errorf(agent.InvalidInput, "workspace %q can't be opened: %w", root, err).At("workspace")
 	}
 	w.home = o.home(w.real)
+	for _, path := range o.ExternalRoots {
+		e, err := Open(path, &Options{AllowSensitive: o.AllowSensitive, Home: o.Home})
+		if err != nil {
+			w.Close()
+			return nil, fmt.Errorf("external roots: %w", err)
+		}
+		w.external = append(w.external, e)
+	}
 	return w, nil
 }
 
+// at is the directory that a path of the model leads into: this one, unless it is
+// an absolute path into one that is allowed besides.
+func (w *Workspace) at(path string) *Workspace {
+	if !filepath.IsAbs(filepath.FromSlash(path)) {
+		return w
+	}
+	if _, err := w.inside(path); err == nil {
+		return w
+	}
+	for _, e := range w.external {
+		if _, err := e.inside(path); err == nil {
+			return e
+		}
+	}
+	return w
+}
+
 func (o *Options) check() error {
-	for _, path := range append([]string{o.Home}, append(o.Read, o.Write...)...) {
+	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots) {
 		if path != "" && !filepath.IsAbs(path) {
 			return agent.Errorf(agent.InvalidInput, "workspace: %q must be an absolute path", path).At("workspace")
 		}
@@ -103,8 +136,14 @@ func (o *Options) home(root string) string {
 	return filepath.Join(cache, "fermata", "shell", hex.EncodeToString(sum[:8]))
 }
 
-// Close gives the directory back. Tools that are called later fail.
-func (w *Workspace) Close() error { return w.root.Close() }
+// Close gives the directories back. Tools that are called later fail.
+func (w *Workspace) Close() error {
+	err := w.root.Close()
+	for _, e := range w.external {
+		err = errors.Join(err, e.Close())
+	}
+	return err
+}
 
 // Tools are fs_read, fs_list, fs_grep, fs_write and shell_run.
 func (w *Workspace) Tools() []tool.Tool {

@@ -29,6 +29,7 @@ type writeArgs struct {
 }
 
 func (w *Workspace) write(ctx context.Context, _ *tool.Call, in writeArgs) (string, error) {
+	w = w.at(in.Path)
 	if whole, part := in.Content != nil, in.Old != nil && in.New != nil; whole == part || whole && (in.Old != nil || in.New != nil) {
 		return "", refuse(WriteTool, "give either content, or both old and new")
 	}

@@ -113,6 +113,12 @@ func TestInterruptATool(t *testing.T) {
 	require.Equal(t, "half of it", result.Text)
 	require.True(t, result.Partial)
 	require.Equal(t, agent.NoteResumed, messages[len(messages)-1].Note)
+
+	next := s.begin(t, "and on", &client.StartOptions{Session: run.Session, Carry: agent.CarryReset})
+	<-begun // no hold of the run before stops the session's next one
+	_, err = next.Cancel(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, agent.Cancelled, s.rest(t, next).Status)
 }
 
 // Of 50 resumes at once one wins; the others learn how the run stands; the history

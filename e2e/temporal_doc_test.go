@@ -239,7 +239,7 @@ func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) boo
 }
 
 // docKeys prove the page's approver.
-var docKeys = signals.Keys{"k1": []byte("a secret that is only for this test's page")}
+var docKeys = signals.Keys{"k1": []byte("a secret that is only for this page")}
 
 // travelAgency is a stage with the agents of the page.
 func travelAgency(t *testing.T) *stage {

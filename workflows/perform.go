@@ -43,6 +43,8 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.tellParent(ctx, e)
 	case loop.PassOn:
 		workflow.SignalExternalWorkflow(ctx, e.Session, "", string(e.Command.Verb()), e.Command)
+	case loop.LookAfter:
+		r.lookAfter(ctx, e)
 	case loop.Lease:
 		r.lease(ctx, e)
 	case loop.Acknowledge:

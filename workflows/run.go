@@ -47,6 +47,8 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	if err := firstError(r.answerQueries(ctx), r.takeUpdates(ctx)); err != nil {
 		return nil, err
 	}
+	r.awaitCancel()
+	r.awaitSignals()
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" && carried != nil {
 		if carried.V > agent.Version {
@@ -65,8 +67,6 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 		}
 		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Birth: birth, Err: err})
 	}
-	r.awaitCancel()
-	r.awaitSignals()
 	for !r.finished() {
 		r.selector.Select(ctx)
 		r.settle(ctx)

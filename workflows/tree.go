@@ -104,11 +104,27 @@ func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
 
 // lease looks whether the parent still lives.
 func (r *run) lease(ctx workflow.Context, e loop.Lease) {
-	f := activities.Lease.StartLocal(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
-	}, e.Parent)
-	await(ctx, r, f, func(gone bool, err *agent.Error) loop.Input {
+	await(ctx, r, r.isGone(ctx, e.Parent), func(gone bool, err *agent.Error) loop.Input {
 		return loop.Leased{Gone: gone && err == nil}
+	})
+}
+
+// isGone asks the server whether another run is at its end.
+func (r *run) isGone(ctx workflow.Context, other agent.Parent) durable.Future[bool] {
+	return activities.Lease.StartLocal(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, other)
+}
+
+// lookAfter looks whether a child is gone without having told so.
+func (r *run) lookAfter(ctx workflow.Context, e loop.LookAfter) {
+	await(ctx, r, r.isGone(ctx, agent.Parent{Session: e.Session, Run: e.Run}), func(gone bool, err *agent.Error) loop.Input {
+		if !gone || err != nil {
+			return nil
+		}
+		return loop.ChildEnded{Session: e.Session, Outcome: &agent.Outcome{
+			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: agent.Cancelled, Reason: agent.ReasonTerminated,
+		}}
 	})
 }
 

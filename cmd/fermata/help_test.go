@@ -12,7 +12,10 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "demo", "dev", "worker", "run", "wait", "transcript", "ls", "show", "setup", "doctor", "version"} {
+	for _, name := range []string{
+		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "ls", "show", "tree", "setup", "doctor", "version",
+		"pause", "interrupt", "stop", "cancel", "resume", "send", "emit", "inbox", "answer", "approve", "reject", "token", "handoff",
+	} {
 		t.Run("fermata "+name, func(t *testing.T) {
 			args, file := []string{"--help"}, "fermata"
 			if name != "" {

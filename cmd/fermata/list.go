@@ -66,7 +66,7 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, 
 	n := 0
 	for l, err := range runs.List(ctx, f) {
 		if err != nil {
-			return err
+			return badQuery(f.Query, err)
 		}
 		if n++; n > limit {
 			w.Flush()

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/api/serviceerror"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -93,7 +94,7 @@ func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, u
 	f := fermata.Filter{Agent: m.agent, Query: "ExecutionStatus = 'Running' AND (" + m.query + ")"}
 	for l, err := range runs.List(ctx, f) {
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, badQuery(m.query, err)
 		}
 		found = append(found, l)
 	}
@@ -111,6 +112,15 @@ func (m *many) live(ctx context.Context, runs *fermata.Client) (found listing, u
 		return false
 	})
 	return found, all - len(found), nil
+}
+
+// badQuery tells a condition that the server can't read from a fault of ours.
+func badQuery(query string, err error) error {
+	var bad *serviceerror.InvalidArgument
+	if query != "" && errors.As(err, &bad) {
+		return agent.Errorf(agent.InvalidInput, "--query can't be read: %s", bad.Message)
+	}
+	return err
 }
 
 // told is what became of the verb at one of many runs.

@@ -156,7 +156,7 @@ func TestParkAndEmit(t *testing.T) {
 	require.Equal(t, []any{0, "no run waits for " + topic + ", with such a payload\n"}, []any{r.exit, r.out})
 	s.fails(2, "[invalid_input] topic", "emit", "a b")
 	s.fails(2, "the payload is not JSON", "emit", "paid", "{")
-	s.fails(2, "--park: event.topic is missing", "run", "sleeper", "x", "--park", `{"event":{}}`)
+	s.fails(2, "--park: topic is missing", "run", "sleeper", "x", "--park", `{"event":{}}`)
 	s.fails(2, "is no handoff", "run", "sleeper", "--briefing", "nowhere.json")
 }
 
@@ -185,14 +185,14 @@ func TestInbox(t *testing.T) {
 func TestNobodyAnswers(t *testing.T) {
 	s := scripted(t, sleeper())
 	run := s.begin("a", "sleeper", nil)
-	paused, sent := make(chan ran, 1), make(chan ran, 1)
-	go func() { paused <- inProcess(t, append([]string{"pause", run.Session}, s.flags...)...) }()
+	held, sent := make(chan ran, 1), make(chan ran, 1)
+	go func() { held <- inProcess(t, append([]string{"interrupt", run.Session}, s.flags...)...) }()
 	go func() {
 		sent <- inProcess(t, append([]string{"send", run.Session, "Hello?", "--json"}, s.flags...)...)
 	}()
-	r := <-paused
+	r := <-held
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, run.Session+": no worker answers; the pause is left as a signal, and takes effect when one does\n", r.out)
+	require.Equal(t, run.Session+": no worker answers; the interrupt is left as a signal, and takes effect when one does\n", r.out)
 	r = <-sent
 	require.Zero(t, r.exit, r.err)
 	require.True(t, lastLine[sentLine](t, r.out).Later)

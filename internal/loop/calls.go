@@ -216,7 +216,8 @@ func (s *step) returned(in Returned) error {
 		return s.refuse("the result of call %s is not waited for", r.Call)
 	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
-		s.callTool(&s.Calls[i]) // it was not begun, for a hold that is over
+		s.outdated(*in.Hold)
+		s.callTool(&s.Calls[i]) // it was not begun
 		return nil
 	}
 	s.settle(i, r)

@@ -25,6 +25,9 @@ type Child struct {
 	Suspension *agent.Suspension `json:"suspension,omitempty"`
 	Seq        int64             `json:"seq,omitempty"` // of its last report
 	Heard      time.Time         `json:"heard"`
+	// Alone tells that it began under an earlier execution of this run: its end is
+	// known only if it tells of it, or is looked for.
+	Alone bool `json:"alone,omitempty"`
 	// Owed is what it has to be told when it has begun.
 	Owed []agent.HoldOrder `json:"owed,omitempty"`
 	// Outcome is set when it has ended.
@@ -353,6 +356,26 @@ func (s *step) waitedFor(c Call) (sessions []string) {
 		}
 	}
 	return sessions
+}
+
+// lookDue is when the run looks after children that may have gone without a word;
+// zero where there are none.
+func (s *step) lookDue() time.Time {
+	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.Alone && c.live() }) {
+		return time.Time{}
+	}
+	return s.LookAt
+}
+
+// lookAfter asks for those children, and will again, ever more seldom.
+func (s *step) lookAfter() {
+	for _, c := range s.Children {
+		if c.Alone && c.live() {
+			s.do(LookAfter{Session: c.Session, Run: c.Run})
+		}
+	}
+	passed := max(s.At.Sub(s.Started), leaseFirst)
+	s.LookAt = s.At.Add(min(passed, leaseMost))
 }
 
 // counts sums the children up by how they stand, as far as that was heard.

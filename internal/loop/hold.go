@@ -103,6 +103,16 @@ func (s *step) justified(h agent.Heard) bool {
 	return s.news(h) || s.held() || s.Stopping != nil || s.Giving != nil
 }
 
+// outdated takes a hold that stopped a step for nothing: it was of a run before
+// this one. Now that it was heard of, it stops no other step, and its number is
+// not used again.
+func (s *step) outdated(h agent.Heard) {
+	s.hear(h)
+	if h.Session == s.Session {
+		s.Numbers.Hold = max(s.Numbers.Hold, h.N)
+	}
+}
+
 // heed takes a hold, or an end, of a run above that a step met before this run
 // heard of it.
 func (s *step) heed(h *agent.Heard) {

@@ -215,6 +215,8 @@ type (
 		Session string
 		Command agent.Command
 	}
+	// LookAfter asks for [ChildEnded] where a child is gone.
+	LookAfter struct{ Session, Run string }
 	// Lease asks for [Leased].
 	Lease struct{ Parent agent.Parent }
 	// Acknowledge answers the verb that was just said.
@@ -240,6 +242,7 @@ func (StartChild) effect()  {}
 func (TellChild) effect()   {}
 func (TellParent) effect()  {}
 func (PassOn) effect()      {}
+func (LookAfter) effect()   {}
 func (Lease) effect()       {}
 func (Acknowledge) effect() {}
 func (Publish) effect()     {}

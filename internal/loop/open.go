@@ -29,6 +29,9 @@ func (s *step) begin(in Begin) {
 func (s *step) opened(in Opened) {
 	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
 	s.Numbers = in.Numbers
+	if n := in.Numbers.Hold; n > 0 {
+		s.hear(agent.Heard{Session: s.Session, N: n}) // of the runs before this one
+	}
 	if in.Err != nil {
 		s.fail(in.Err)
 		return
@@ -85,6 +88,10 @@ func (s *step) first() {
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
 	s.Wake = time.Time{}
+	for i := range s.Children {
+		s.Children[i].Alone = s.Children[i].live() // nobody tells of its end but itself
+	}
+	s.LookAt = s.At.Add(leaseFirst)
 	s.Phase = Resting
 	if len(s.Calls) > 0 {
 		s.Phase = Working

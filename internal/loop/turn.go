@@ -46,6 +46,7 @@ func (s *step) reached(err *agent.Error, on agent.OnReached) {
 func (s *step) replied(in Replied) {
 	r := in.Reply
 	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
+		s.outdated(*r.Hold)
 		s.again()
 		return
 	}

@@ -15,7 +15,7 @@ func (s *step) next() (at time.Time) {
 		}
 		return at
 	}
-	at = s.leaseDue()
+	at = earlier(s.leaseDue(), s.lookDue())
 	if s.Giving != nil {
 		at = earlier(at, s.Giving.Until)
 	}
@@ -65,6 +65,9 @@ func (s *step) tick() error {
 	if due(s.leaseDue()) {
 		s.Leasing = true
 		s.do(Lease{Parent: s.Birth.Parent})
+	}
+	if due(s.lookDue()) {
+		s.lookAfter()
 	}
 	if s.Giving != nil && due(s.Giving.Until) {
 		s.givenUp()

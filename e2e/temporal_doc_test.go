@@ -61,6 +61,7 @@ func TestTemporalDoc(t *testing.T) {
 		require.Contains(t, all, "--type "+query)
 	}
 	p := &page{stage: travelAgency(t), home: t.TempDir()}
+	t.Cleanup(func() { p.clear(t) })
 	for _, b := range blocks {
 		if !t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { p.play(t, b) }) {
 			return // the others rest on it
@@ -73,6 +74,16 @@ type page struct {
 	*stage
 	home  string
 	token string
+}
+
+// clear ends what the page leaves live: its sessions have names that anybody may use.
+func (p *page) clear(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	for l, err := range p.List(ctx, client.Filter{Query: "TaskQueue = '" + p.queue + "' AND ExecutionStatus = 'Running'"}) {
+		require.NoError(t, err)
+		require.NoError(t, p.temporal.TerminateWorkflow(ctx, l.Session, "", "the page is done"))
+	}
 }
 
 // docBlock is a block of commands, with what is said of it in comments before.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"os"
@@ -44,6 +45,8 @@ func TestMain(m *testing.M) {
 	}
 	// Of the approvers that tests have.
 	_ = os.Setenv(keysVariable, "k1:"+base64.StdEncoding.EncodeToString(make([]byte, 32))+",k2:"+base64.StdEncoding.EncodeToString(make([]byte, 40)))
+	// Most tests wait, for processes and for timers, and need no processor meanwhile.
+	_ = flag.Set("test.parallel", "4")
 	devserver.Main(m)
 }
 

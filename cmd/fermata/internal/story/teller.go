@@ -166,7 +166,11 @@ func (t *Teller) message(e agent.Event) {
 // said tells a whole reply, as far as it was not told piece by piece.
 func (t *Teller) said(text string) {
 	rest, ok := strings.CutPrefix(text, t.streamed.String())
-	if !ok {
+	switch {
+	case ok:
+	case text != "" && strings.HasPrefix(t.streamed.String(), text): // it was cut off, and all of it was told
+		rest = ""
+	default:
 		t.endLine()
 		rest = text
 	}

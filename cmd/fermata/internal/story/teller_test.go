@@ -80,6 +80,7 @@ func TestTeller(t *testing.T) {
 		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "Hello.\n"},
 		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "Hello.\n"},
 		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), activities.Live{Turn: 1, Restart: true}, piece(1, "Hello."), says(1, "Hello.")}, "Hi\nthe model is asked again\nHello.\n"},
+		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "Hello, \n"},
 		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "Hi\nHello.\n"},
 		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "Hello.\n"},
 		{"early pieces", []any{turn(1), piece(2, "Two."), says(1, "One."), turn(2), says(2, "Two.")}, "One.\nTwo.\n"},

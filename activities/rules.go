@@ -2,6 +2,8 @@ package activities
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
@@ -45,18 +47,22 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 	return ok, nil
 }
 
-// deniedBy finds a rule that denies arguments which a person put in the place of
-// the model's: an approval does not stand above a denial.
-func deniedBy(spec *agent.Spec, name string, arguments json.RawMessage) error {
+// deniedBy finds a rule that does not let a person put these arguments in the
+// place of the model's: an approval stands above no denial, and not above a rule
+// that wants the approval of somebody else.
+func deniedBy(spec *agent.Spec, in ToolInput) error {
 	for i, rule := range spec.Rules {
-		if rule.Do != agent.Deny || rule.Over > 0 {
+		foreign := rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
+		if rule.Over > 0 || rule.Do != agent.Deny && !foreign {
 			continue
 		}
-		ok, err := matchesRule(spec, rule, name, arguments)
-		if err != nil {
+		ok, err := matchesRule(spec, rule, in.Tool, in.Arguments)
+		switch {
+		case err != nil:
 			return err
-		}
-		if ok {
+		case ok && foreign:
+			return agent.Errorf(agent.Denied, "Permission denied by rule %d: the edited arguments want the approval of %s.", i, strings.Join(rule.Approvers, " or "))
+		case ok:
 			return agent.Errorf(agent.Denied, "Permission denied by rule %d. %s", i, rule.Reason)
 		}
 	}

@@ -41,8 +41,10 @@ type ToolInput struct {
 	// Timeout caps the attempt; the tool's context ends with it.
 	Timeout  agent.Duration `json:"timeout"`
 	Attempts int            `json:"attempts,omitempty"`
-	// Edited arguments are a person's: the Spec's rules are asked once more.
-	Edited bool `json:"edited,omitempty"`
+	// Edited arguments are a person's, who proved to be Approver where one is
+	// named: the Spec's rules are asked once more.
+	Edited   bool   `json:"edited,omitempty"`
+	Approver string `json:"approver,omitempty"`
 	// Heard are the holds that the run knows of, and Parent is the run above.
 	Heard  []agent.Heard `json:"heard,omitempty"`
 	Parent *agent.Parent `json:"parent,omitempty"`
@@ -105,7 +107,7 @@ func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
 		return err
 	}
 	if in.Edited {
-		return deniedBy(log.Spec(), in.Tool, in.Arguments)
+		return deniedBy(log.Spec(), *in)
 	}
 	call, ok := log.Call(in.Call)
 	if !ok {

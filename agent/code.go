@@ -130,6 +130,11 @@ func (c Code) HTTP() int {
 // Retryable tells whether the same thing may succeed when it is tried again unchanged.
 func (c Code) Retryable() bool { return classes[c].retryable }
 
+// Help is where the code is explained.
+func (c Code) Help() string {
+	return "https://github.com/fermata-agents/fermata/blob/main/docs/errors/" + string(c) + ".md"
+}
+
 // Codes lists every code, in alphabetical order.
 func Codes() []Code {
 	return slices.Sorted(maps.Keys(classes))

@@ -40,7 +40,7 @@ func heldScript() *testsuite.Script {
 func heldAgents() []agent.Definition {
 	return []agent.Definition{
 		{Name: "asker", Model: "held", Tools: []string{agent.AskUserTool, "pay"}},
-		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper"}}},
+		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}},
 		{Name: "helper", Model: "held", Tools: []string{"linger"}},
 	}
 }

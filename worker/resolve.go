@@ -110,6 +110,9 @@ func addSubAgents(d *activities.Deeds) (faults []error) {
 			if !ok {
 				faults = append(faults, agent.Errorf(agent.UnknownAgent, "agent %s: agents[%d]: there is no agent %q; the worker has %s", name, i, sub.Agent, names(d.Agents)).At("agents"))
 			}
+			if lacks := beyond(a, below, sub); ok && len(lacks) > 0 {
+				faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: agents[%d]: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", name, i, sub.Agent, name, strings.Join(lacks, ", ")).At("agents"))
+			}
 			if sub.Description == "" {
 				a.Spec.Agents[i].Description = below.Spec.Description
 			}
@@ -120,6 +123,25 @@ func addSubAgents(d *activities.Deeds) (faults []error) {
 		d.Agents[name] = a
 	}
 	return faults
+}
+
+// beyond lists the tools of an agent that the one above it lacks, where that one
+// does not say what it hands on.
+func beyond(above, below activities.Agent, sub agent.SubAgent) (lacks []string) {
+	if len(sub.Tools) > 0 {
+		return nil
+	}
+	for _, t := range below.Spec.Toolset {
+		if _, has := above.Spec.Tool(t.Name); !has {
+			lacks = append(lacks, t.Name)
+		}
+	}
+	for _, source := range below.Sources {
+		if !slices.Contains(above.Sources, source) {
+			lacks = append(lacks, sourcePrefix+source)
+		}
+	}
+	return lacks
 }
 
 // checkSchemas finds schemas that could not be used when they are wanted.

@@ -329,3 +329,18 @@ func TestCarryOver(t *testing.T) {
 	}
 	require.Less(t, size, 4<<10, "the carried state is small, whatever was said")
 }
+
+// A call that may be made again fails its step, with a code, until its attempts
+// are used up.
+func TestATryFailsWithACode(t *testing.T) {
+	var suite sdktest.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	flaky := tool.New("flaky", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("not yet") }, nil)
+	deeds := &activities.Deeds{Tools: map[string]tool.Tool{"flaky": flaky}, Flights: activities.NewFlights(), Logger: slog.New(slog.DiscardHandler)}
+	deeds.Register(env)
+	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)})
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, err, &app)
+	require.Equal(t, string(agent.ToolFailed), app.Type())
+	require.False(t, app.NonRetryable())
+}

@@ -1,5 +1,3 @@
-// Hold: an agent that has to be let pay, is interrupted, goes on with a message,
-// and is stopped with a handoff.
 package main
 
 import (

@@ -13,7 +13,9 @@ import (
 // whose type is the code. details is its first detail; nil means the error itself.
 func Failure(e *agent.Error, details any) error {
 	if details == nil {
-		details = *e
+		whole := *e
+		whole.Help = e.Code.Help()
+		details = whole
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		NonRetryable: !e.Retryable, NextRetryDelay: e.RetryAfter, Details: []any{details},

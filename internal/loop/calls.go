@@ -183,7 +183,7 @@ func (s *step) startCalls() {
 
 func (s *step) callTool(c *Call) {
 	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Edited: c.Edited})
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Edited: c.Edited, Approver: c.Approver})
 }
 
 // mayBegin tells whether a call may begin now. A pause lets the turn in progress

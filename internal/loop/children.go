@@ -113,17 +113,25 @@ func (s *step) subAgent(tool string) agent.SubAgent {
 	return agent.SubAgent{}
 }
 
-// ceilings are the bounds of a child's tools: no child may do what its parent may not.
+// ceilings are the bounds of a child's tools: no child may do what its parent may
+// not, or was not given to hand on.
 func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 	if s.Birth != nil {
 		all = append(all, s.Birth.Ceilings...)
 	}
-	for _, own := range [][]string{s.Spec.Ceiling, sub.Tools} {
-		if len(own) > 0 {
-			all = append(all, own)
+	if len(s.Spec.Ceiling) > 0 {
+		all = append(all, s.Spec.Ceiling)
+	}
+	if len(sub.Tools) > 0 {
+		return append(all, sub.Tools)
+	}
+	own := []string{""} // no tool has this name: an empty list would be no bound
+	for _, t := range s.Spec.Toolset {
+		if t.By == "" {
+			own = append(own, t.Name)
 		}
 	}
-	return all
+	return append(all, own)
 }
 
 // inheritedRules are this run's, which hold below it too: they were recorded whole
@@ -356,26 +364,6 @@ func (s *step) waitedFor(c Call) (sessions []string) {
 		}
 	}
 	return sessions
-}
-
-// lookDue is when the run looks after children that may have gone without a word;
-// zero where there are none.
-func (s *step) lookDue() time.Time {
-	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.Alone && c.live() }) {
-		return time.Time{}
-	}
-	return s.LookAt
-}
-
-// lookAfter asks for those children, and will again, ever more seldom.
-func (s *step) lookAfter() {
-	for _, c := range s.Children {
-		if c.Alone && c.live() {
-			s.do(LookAfter{Session: c.Session, Run: c.Run})
-		}
-	}
-	passed := max(s.At.Sub(s.Started), leaseFirst)
-	s.LookAt = s.At.Add(min(passed, leaseMost))
 }
 
 // counts sums the children up by how they stand, as far as that was heard.

@@ -164,8 +164,10 @@ type (
 		Turn int
 		Call agent.ToolCall
 		Tool agent.ToolSpec
-		// Edited arguments are not the ones that the log has.
-		Edited bool
+		// Edited arguments are not the ones that the log has; Approver proved to be
+		// one, and put them there.
+		Edited   bool
+		Approver string
 	}
 	// Abandon gives up the model and tool calls in flight. What comes back within
 	// the grace is taken.

@@ -205,3 +205,23 @@ func (s *step) leased(in Leased) error {
 	s.LeaseAt = s.At.Add(min(passed, leaseMost))
 	return nil
 }
+
+// lookDue is when the run looks after children that may have gone without a word;
+// zero where there are none.
+func (s *step) lookDue() time.Time {
+	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.Alone && c.live() }) {
+		return time.Time{}
+	}
+	return s.LookAt
+}
+
+// lookAfter asks for those children, and will again, ever more seldom.
+func (s *step) lookAfter() {
+	for _, c := range s.Children {
+		if c.Alone && c.live() {
+			s.do(LookAfter{Session: c.Session, Run: c.Run})
+		}
+	}
+	passed := max(s.At.Sub(s.Started), leaseFirst)
+	s.LookAt = s.At.Add(min(passed, leaseMost))
+}

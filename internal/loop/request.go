@@ -23,6 +23,8 @@ type Decided struct {
 	ID  string    `json:"id"`
 	How string    `json:"how"` // answered by ana, rejected by its deadline …
 	At  time.Time `json:"at"`
+	// Approver is whose token decided it: the token is spent.
+	Approver string `json:"approver,omitempty"`
 }
 
 // maxDecided bounds how many decided requests are remembered by what became of them.
@@ -54,8 +56,10 @@ const (
 // askLimit asks what to do about a limit in the place of failing. That it was
 // asked for is known by the code.
 func (s *step) askLimit(err *agent.Error) {
-	p := s.Spec.Asking
-	p.Default = "" // it is for questions
+	p := s.patience()
+	if d := s.Spec.Asking.Default; d == choiceContinue || d == choiceStop {
+		p.Default = d
+	}
 	s.ask(agent.Request{
 		Type: agent.LimitAsk, Text: err.Message, Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
 	}, "", p, agent.ByPolicy, string(err.Code))
@@ -100,6 +104,9 @@ type decision struct {
 
 // decide carries an answer out. It is checked before anything changes.
 func (s *step) decide(d decision) error {
+	if s.spent(d) {
+		return s.refuseAs(agent.Spent, "token", "the token of %s has decided request %s already", d.approver, d.request)
+	}
 	i, err := s.find(d.request)
 	if err != nil {
 		return err
@@ -117,6 +124,11 @@ func (s *step) decide(d decision) error {
 		s.replyTo(r, d)
 	}
 	return nil
+}
+
+// spent tells whether a token was used: it is good for one decision.
+func (s *step) spent(d decision) bool {
+	return d.approver != "" && slices.ContainsFunc(s.Decided, func(o Decided) bool { return o.ID == d.request && o.Approver == d.approver })
 }
 
 // mayDecide refuses an answer of another kind than the request's, one of somebody
@@ -188,7 +200,7 @@ func (s *step) approved(r Request, d decision) {
 	s.close(r, d, "approve", "approved")
 	i := s.callIndex(r.CallID)
 	c := &s.Calls[i]
-	c.State, c.Request, c.Approved = Waiting, "", true
+	c.State, c.Request, c.Approved, c.Approver = Waiting, "", true, d.approver
 	if d.approve.Always {
 		s.Always = append(s.Always, c.Tool)
 		s.approveOthers(c.Tool, d)
@@ -229,6 +241,7 @@ func (s *step) close(r Request, d decision, what, how string) {
 		how += " by " + who
 	}
 	s.decided(r.ID, how)
+	s.Decided[len(s.Decided)-1].Approver = d.approver
 	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: d.by}
 }
 

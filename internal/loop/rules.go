@@ -91,8 +91,8 @@ func (s *step) rule(r agent.Reply) {
 		case rule.Do == agent.Deny:
 			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: denied(rule, n)})
 		case tool.By == agent.ByClient:
-			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.Spec.Asking, agent.ByPolicy, string(agent.ClientTool))
-		case rule.Do == agent.Ask && !slices.Contains(s.Always, c.Tool):
+			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.patience(), agent.ByPolicy, string(agent.ClientTool))
+		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Always, c.Tool)):
 			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
 		}
 	}
@@ -106,22 +106,44 @@ func denied(rule agent.Rule, n int) string {
 	return text
 }
 
+// plain tells whether anybody may approve what a rule asks about, and for all that
+// is still to come.
+func plain(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
+
+// patience is how long a request waits that has no default answer of its own.
+func (s *step) patience() agent.Patience {
+	p := s.Spec.Asking
+	p.Default = ""
+	return p
+}
+
 // ruling is the strictest of the rules that match; the zero rule where none does.
+// Of rules that ask, one that not everybody may answer is the stricter.
 func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
-	weight := map[agent.Ruling]int{agent.Allow: 1, agent.Ask: 2, agent.Deny: 3}
+	most := 0
 	for _, m := range matches {
-		if m < 0 || m >= len(s.Spec.Rules) {
+		if m < 0 || m >= len(s.Spec.Rules) || made < s.Spec.Rules[m].Over {
 			continue
 		}
-		rule := s.Spec.Rules[m]
-		if made < rule.Over {
-			continue
-		}
-		if weight[rule.Do] > weight[strictest.Do] {
-			strictest, n = rule, m
+		if weight := strictness(s.Spec.Rules[m]); weight > most {
+			strictest, n, most = s.Spec.Rules[m], m, weight
 		}
 	}
 	return strictest, n
+}
+
+func strictness(rule agent.Rule) int {
+	switch {
+	case rule.Do == agent.Deny:
+		return 5
+	case rule.Do == agent.Allow:
+		return 1
+	case len(rule.Approvers) > 0:
+		return 4
+	case rule.Confirm != "":
+		return 3
+	}
+	return 2
 }
 
 // request is what a person is shown of a call.

@@ -148,6 +148,8 @@ type Call struct {
 	On []string `json:"on,omitempty"`
 	// Approved calls are begun when no request of the turn is open any more.
 	Approved bool `json:"approved,omitempty"`
+	// Approver is who proved to be one, and let it be made.
+	Approver string `json:"approver,omitempty"`
 	// Edited tells that the arguments are a person's and not the model's.
 	Edited bool `json:"edited,omitempty"`
 }

@@ -175,6 +175,9 @@ func (s *step) send(o agent.SendOrder, id string) error {
 func (s *step) answers(o agent.AnswersOrder, in Said) error {
 	var all []decision
 	for i, a := range o.Answers {
+		if strings.Contains(a.Request, "/") {
+			return s.refuseAs(agent.InvalidInput, fmt.Sprintf("answers[%d].request", i), "%s is asked by a run below this one; answer it alone, or there", a.Request)
+		}
 		d := decision{request: a.Request, answer: a.Answer, approve: a.Approve, reject: a.Reject, by: o.By, approver: in.approver(a.Request)}
 		at, err := s.find(a.Request)
 		if err == nil {

@@ -1,0 +1,3 @@
+// Hold is a program whose agent has to be let pay, is interrupted, and is stopped
+// with a handoff.
+package main

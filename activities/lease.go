@@ -11,17 +11,28 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Lease looks whether a run's parent is gone: its workflow is closed, or is
-// another run's by now. Where nobody can tell, it is not.
-var Lease = durable.Activity[agent.Parent, bool]{Name: "fermata.lease"}
+// Lease looks whether a run is gone: its workflow is closed, or is another run's by
+// now. It tells at which end; nothing where the run lives, or nobody can tell.
+var Lease = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.lease"}
 
-func (d *Deeds) lease(ctx context.Context, p agent.Parent) (gone bool, err error) {
+func (d *Deeds) lease(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
 	description, err := d.Client.DescribeWorkflowExecution(ctx, p.Session, "")
 	if err := durable.ArriveRPC(err); err != nil {
-		return errors.Is(err, agent.NotFound), nil
+		if errors.Is(err, agent.NotFound) {
+			return agent.Cancelled, nil
+		}
+		return "", nil
 	}
 	info := description.GetWorkflowExecutionInfo()
-	return info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING || info.GetFirstRunId() != p.Run, nil
+	switch status := info.GetStatus(); {
+	case status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING && info.GetFirstRunId() == p.Run:
+		return "", nil
+	case info.GetFirstRunId() != p.Run, status == enums.WORKFLOW_EXECUTION_STATUS_CANCELED, status == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED:
+		return agent.Cancelled, nil
+	case status == enums.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return agent.Completed, nil
+	}
+	return agent.Failed, nil
 }
 
 // leaseEvery is how often a step looks for its run's parent.
@@ -35,8 +46,9 @@ func (d *Deeds) watch(ctx context.Context, p *agent.Parent) (_ context.Context, 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	look := func() bool {
-		gone, err := d.lease(ctx, *p)
-		if gone && err == nil {
+		end, err := d.lease(ctx, *p)
+		gone := end != "" && err == nil
+		if gone {
 			cancel(&errHeld{agent.Heard{Session: p.Session, N: endless, Verb: agent.Cancel}})
 		}
 		return gone

@@ -67,6 +67,9 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
+		if info.Attempt > 1 {
+			result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the run was interrupted between two attempts. The first may or may not have had its effect."
+		}
 		return ToolOutput{result, hold}, nil
 	}
 	switch err := d.complete(ctx, &in); {

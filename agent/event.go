@@ -31,6 +31,7 @@ const (
 	RequestAnswered EventType = "request.answered"
 	RequestExpired  EventType = "request.expired" // its deadline decided it
 	RequestReminded EventType = "request.reminded"
+	RequestPassed   EventType = "request.passed" // an answer went to the run below that asked
 
 	ChildStarted   EventType = "child.started"
 	ChildSuspended EventType = "child.suspended"

@@ -52,6 +52,8 @@ type ChildReport struct {
 	From    string `json:"from"` // the sender's run
 	Seq     int64  `json:"seq"`
 	Status  Status `json:"status"`
+	// Met is a hold above that the sender met and was not told of.
+	Met *Heard `json:"met,omitempty"`
 	// Suspension is set where the sender rests, Outcome where it has ended.
 	Suspension *Suspension `json:"suspension,omitempty"`
 	Outcome    *Outcome    `json:"outcome,omitempty"`

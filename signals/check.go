@@ -14,6 +14,8 @@ const (
 	minDeadline = agent.Duration(2 * time.Second) // no timer of ours is shorter
 	maxDeadline = agent.Duration(time.Hour)
 	maxTopic    = 128
+	maxBy       = 256
+	maxRequest  = 300 // a request's id with the way to it
 )
 
 func between(path string, d, least, most agent.Duration) error {
@@ -36,6 +38,9 @@ func checkSend(o agent.SendOrder) error {
 }
 
 func wantRequest(request, path string) error {
+	if len(request) > maxRequest {
+		return agent.Errorf(agent.InvalidInput, "%s is no request's id: it has %d characters", path, len(request)).At(path)
+	}
 	if request == "" {
 		return agent.Errorf(agent.InvalidInput, "%s is missing; name the request that was shown, such as q-7", path).At(path)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
+// maxConditions bounds what a run waits for at once: listings find it by all of it.
+const maxConditions = 8
+
 var topicForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // CheckTopic tells whether a topic can be emitted and waited for.
@@ -58,6 +61,9 @@ func DecodeParking(arguments []byte) (reason string, c agent.Conditions, err *ag
 // topics without the blanks around them.
 func TidyConditions(c agent.Conditions) (agent.Conditions, error) {
 	c.Any = append([]agent.Condition(nil), c.Any...)
+	if len(c.Any) > maxConditions {
+		return c, agent.Errorf(agent.InvalidInput, "any has %d conditions; at most %d are taken", len(c.Any), maxConditions).At("any")
+	}
 	own := agent.Condition{At: c.At, After: c.After, Event: c.Event}
 	if err := tidy(&own, ""); err != nil {
 		return c, err

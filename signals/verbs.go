@@ -81,6 +81,9 @@ func read[C agent.Command](data []byte, most int, check func(C) error) (agent.Co
 	if id := c.Common().ID; len(id) > agent.MaxIDLength {
 		return nil, agent.Errorf(agent.InvalidInput, "id has %d characters; at most %d are taken", len(id), agent.MaxIDLength).At("id")
 	}
+	if by := c.Common().By; len(by) > maxBy {
+		return nil, agent.Errorf(agent.InvalidInput, "by has %d characters; at most %d are taken", len(by), maxBy).At("by")
+	}
 	return c, check(c)
 }
 

@@ -42,7 +42,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.TellParent:
 		r.tellParent(ctx, e)
 	case loop.PassOn:
-		workflow.SignalExternalWorkflow(ctx, e.Session, "", string(e.Command.Verb()), e.Command)
+		r.passOn(ctx, e)
 	case loop.LookAfter:
 		r.lookAfter(ctx, e)
 	case loop.Lease:
@@ -63,7 +63,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 // would be lost with this one, so it is looked for first.
 func (r *run) carryOver() {
 	if r.outer.Err() != nil {
-		r.must(loop.Cancel{})
+		r.after = append(r.after, loop.Cancel{})
 		return
 	}
 	r.carry = true
@@ -87,9 +87,21 @@ func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 
 // await makes the machine's input of a future when it is ready.
 func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
-	r.selector.AddFuture(f.Raw, func(workflow.Future) {
+	r.when(f.Raw, func() {
 		if in := input(f.Get(ctx)); in != nil {
 			r.take(in)
+		}
+	})
+}
+
+// when does something once when a future is ready. (A selector calls back twice
+// where two coroutines wait for one future, as an update's handler and the run do.)
+func (r *run) when(f workflow.Future, do func()) {
+	done := false
+	r.selector.AddFuture(f, func(workflow.Future) {
+		if !done {
+			done = true
+			do()
 		}
 	})
 }
@@ -200,7 +212,11 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 func (r *run) share(ctx workflow.Context) activities.Place {
 	l := r.state.Log
 	r.shell.Tails.Put(workflow.GetInfo(ctx).WorkflowExecution.RunID, l.Head, l.Tail)
-	return activities.Place{Seq: l.Seq, Time: l.Tail[len(l.Tail)-1].Time}
+	at := activities.Place{Seq: l.Seq}
+	if n := len(l.Tail); n > 0 { // else all of it is sealed
+		at.Time = l.Tail[n-1].Time
+	}
+	return at
 }
 
 // wake asks for the machine's next look at the clock; a zero time for none.
@@ -215,7 +231,7 @@ func (r *run) wake(ctx workflow.Context, at time.Time) {
 	timer, cancel := workflow.WithCancel(ctx)
 	r.disarm = cancel
 	f := workflow.NewTimer(timer, max(at.Sub(workflow.Now(ctx)), time.Millisecond))
-	r.selector.AddFuture(f, func(f workflow.Future) {
+	r.when(f, func() {
 		if f.Get(ctx, nil) == nil && timer.Err() == nil {
 			r.rung = true
 		}

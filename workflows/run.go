@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -75,8 +77,17 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return nil, err
 	}
+	if r.farewell != nil {
+		_, err := workflow.AwaitWithTimeout(ctx, farewellTime, r.farewell.IsReady)
+		if err != nil {
+			return nil, err
+		}
+	}
 	return r.result()
 }
+
+// farewellTime is how long a run waits for its parent to take its last report.
+const farewellTime = 30 * time.Second
 
 func brief(start agent.Start) string {
 	if start.Input.Briefing == nil {
@@ -101,11 +112,13 @@ type run struct {
 	// disarm takes the last wake-up's timer back; rung tells that it has come.
 	disarm workflow.CancelFunc
 	rung   bool
-	ack    agent.Ack    // of the verb that was said last
-	after  []loop.Input // what an effect brought at once
-	carry  bool         // the machine wants a new execution
-	over   bool
-	next   error // continue-as-new
+	// farewell is the last report to the parent: a run that has closed sends nothing.
+	farewell workflow.Future
+	ack      agent.Ack    // of the verb that was said last
+	after    []loop.Input // what an effect brought at once
+	carry    bool         // the machine wants a new execution
+	over     bool
+	next     error // continue-as-new
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
@@ -184,7 +197,7 @@ func (r *run) awaitCancel() {
 		outer.Done().Receive(outer, nil)
 		settle.SetValue(nil)
 	})
-	r.selector.AddFuture(cancelled, func(workflow.Future) { r.must(loop.Cancel{}) })
+	r.when(cancelled, func() { r.take(loop.Cancel{}) })
 }
 
 // awaitSignals lets the selector await the queue: a bell, which a signal rings.

@@ -30,7 +30,7 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout
 	}
-	if e.Tool.Local && !e.Edited {
+	if e.Tool.Local && !e.Edited && !e.Regular {
 		r.callLocal(ctx, in)
 		return
 	}
@@ -60,8 +60,7 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		if err != nil && err.Code == agent.Timeout {
-			r.callRegular(ctx, in)
-			return nil
+			return loop.Slow{Call: in.Call}
 		}
 		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold}
 	})
@@ -73,7 +72,10 @@ func resultOf(in activities.ToolInput, result agent.ToolResult, err *agent.Error
 		return result
 	}
 	result = agent.ToolResult{Call: in.Call, Tool: in.Tool, Status: agent.CallFailed, Text: err.Message}
-	if errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout {
+	switch {
+	case errors.Is(err, durable.ErrCancelled) && in.Attempts == 1:
+		result.Status, result.Text = agent.CallSkipped, "Not executed: it was given up before it was begun."
+	case errors.Is(err, durable.ErrCancelled), errors.Is(err, durable.ErrLost), err.Code == agent.Timeout:
 		result.Status = agent.CallUnknown
 		result.Text = "Unknown outcome: " + err.Message + ". The call may or may not have had its effect; look before you make it again."
 	}

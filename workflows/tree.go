@@ -34,7 +34,8 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(e.Agent, agent.Pending, now)...),
 		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now}},
 	}), signals.WorkflowType, start, nil, &e.Birth)
-	r.selector.AddFuture(f.GetChildWorkflowExecution(), func(started workflow.Future) {
+	started := f.GetChildWorkflowExecution()
+	r.when(started, func() {
 		var execution workflow.Execution
 		if err := started.Get(ctx, &execution); err != nil {
 			r.take(loop.ChildStarted{Session: e.Session, Err: agent.Errorf(agent.ChildFailed, "the agent could not be started: %w", err)})
@@ -42,9 +43,9 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 		}
 		r.take(loop.ChildStarted{Session: e.Session, Run: execution.RunID})
 	})
-	r.selector.AddFuture(f, func(ended workflow.Future) {
+	r.when(f, func() {
 		o := agent.Outcome{}
-		if err := ended.Get(ctx, &o); err != nil {
+		if err := f.Get(ctx, &o); err != nil {
 			o = outcomeOf(err)
 		}
 		o.Session = e.Session
@@ -88,29 +89,40 @@ func (r *run) tellChild(ctx workflow.Context, e loop.TellChild) {
 	workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Hold, e.Order)
 }
 
-// tellParent reports to the run above. Where there is none any more, this run
-// has no reason to go on.
+// passOn says a verb to a run below. Where nobody takes it, that is shown.
+func (r *run) passOn(ctx workflow.Context, e loop.PassOn) {
+	f := workflow.SignalExternalWorkflow(ctx, e.Session, "", string(e.Command.Verb()), e.Command)
+	r.when(f, func() {
+		if err := f.Get(ctx, nil); err != nil {
+			r.take(loop.Refused{Verb: string(e.Command.Verb()), Err: agent.Errorf(agent.Stale, "%s could not be passed on to %s: %w", e.Command.Verb(), e.Session, err)})
+		}
+	})
+}
+
+// tellParent reports to the run above. Where nobody takes it, the run looks whether
+// there is one.
 func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
 	f := workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
 	if e.Report.Status.Ended() {
+		r.farewell = f
 		return
 	}
-	r.selector.AddFuture(f, func(told workflow.Future) {
-		if told.Get(ctx, nil) != nil {
-			r.take(loop.Leased{Gone: true})
+	r.when(f, func() {
+		if f.Get(ctx, nil) != nil && !r.over && r.state.Birth != nil {
+			r.lease(ctx, loop.Lease{Parent: r.state.Birth.Parent})
 		}
 	})
 }
 
 // lease looks whether the parent still lives.
 func (r *run) lease(ctx workflow.Context, e loop.Lease) {
-	await(ctx, r, r.isGone(ctx, e.Parent), func(gone bool, err *agent.Error) loop.Input {
-		return loop.Leased{Gone: gone && err == nil}
+	await(ctx, r, r.isGone(ctx, e.Parent), func(end agent.Status, err *agent.Error) loop.Input {
+		return loop.Leased{Gone: end != "" && err == nil}
 	})
 }
 
-// isGone asks the server whether another run is at its end.
-func (r *run) isGone(ctx workflow.Context, other agent.Parent) durable.Future[bool] {
+// isGone asks the server whether another run is at its end, and at which.
+func (r *run) isGone(ctx workflow.Context, other agent.Parent) durable.Future[agent.Status] {
 	return activities.Lease.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, other)
@@ -118,12 +130,12 @@ func (r *run) isGone(ctx workflow.Context, other agent.Parent) durable.Future[bo
 
 // lookAfter looks whether a child is gone without having told so.
 func (r *run) lookAfter(ctx workflow.Context, e loop.LookAfter) {
-	await(ctx, r, r.isGone(ctx, agent.Parent{Session: e.Session, Run: e.Run}), func(gone bool, err *agent.Error) loop.Input {
-		if !gone || err != nil {
+	await(ctx, r, r.isGone(ctx, agent.Parent{Session: e.Session, Run: e.Run}), func(end agent.Status, err *agent.Error) loop.Input {
+		if end == "" || err != nil {
 			return nil
 		}
 		return loop.ChildEnded{Session: e.Session, Outcome: &agent.Outcome{
-			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: agent.Cancelled, Reason: agent.ReasonTerminated,
+			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: end, Reason: "went without a word",
 		}}
 	})
 }

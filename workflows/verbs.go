@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
@@ -63,7 +64,7 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 
 // update obeys a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
-	if !r.opened() {
+	if !r.opened() && verb != agent.Cancel { // which needs to know nothing
 		if err := workflow.Await(ctx, r.opened); err != nil {
 			return agent.Ack{}, err
 		}
@@ -133,9 +134,13 @@ func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
 // hear takes the signals that have come, in their order. One that has to be
 // refused is shown, since it can't be told.
 func (r *run) hear() {
-	for len(r.queue.signals) > 0 && r.opened() && !r.over {
-		s := r.queue.signals[0]
-		r.queue.signals = r.queue.signals[1:]
+	for !r.over {
+		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.opened() || s.name == string(agent.Cancel) })
+		if i < 0 {
+			return
+		}
+		s := r.queue.signals[i]
+		r.queue.signals = slices.Delete(r.queue.signals, i, i+1)
 		in, bad := r.read(s, r.state)
 		if bad == nil {
 			err := r.step(in)

@@ -95,7 +95,7 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.request, "request", "", "the request, such as q-7")
+	f.StringVar(&d.request, "request", "", "the request, such as q-7, or pay-1/q-7 of a run below")
 	f.StringVar(&d.tokenFile, "token-file", "", "file with the token of an approver (see fermata token)")
 	d.byFlag(cmd, &d.by)
 	d.jsonFlag(cmd, "print the run's answer as one line of JSON")
@@ -176,6 +176,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	if d.request == "" {
 		return d.pick(ctx, runs, session, said)
 	}
+	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	q, err := runs.Request(soon, session, d.request)
@@ -188,6 +189,17 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 		}
 	}
 	return d.decideAndTell(ctx, runs, q, said)
+}
+
+// askedBelow finds the session that asks, where a request is named from above it:
+// pay-1/q-7, or trip-42/pay-1/q-7.
+func askedBelow(session, request string) (asks, id string) {
+	at := strings.LastIndexByte(request, '/')
+	if at < 0 {
+		return session, request
+	}
+	below := strings.TrimPrefix(request[:at], session+"/")
+	return session + "/" + below, request[at+1:]
 }
 
 // unsaid says what is missing of an answer.

@@ -127,12 +127,12 @@ func TestAnswerAtTheTerminal(t *testing.T) {
 // asks before each payment.
 func family() []role {
 	return []role{
-		{agent.Definition{Name: "lead", Agents: []agent.SubAgent{{Agent: "buyer"}, {Agent: "payer"}}}, []testsuite.Reply{
+		{agent.Definition{Name: "lead", Agents: []agent.SubAgent{{Agent: "buyer", Tools: []string{"*"}}, {Agent: "payer", Tools: []string{"*"}}}}, []testsuite.Reply{
 			{Match: "^go$", Calls: []testsuite.Call{{Tool: "subagent__payer", Arguments: map[string]any{"task": "pay"}}}},
 			{Match: "^deep$", Calls: []testsuite.Call{{Tool: "subagent__buyer", Arguments: map[string]any{"task": "buy"}}}},
 			{Text: "never"}, {Text: "All is bought."},
 		}},
-		{agent.Definition{Name: "buyer", Agents: []agent.SubAgent{{Agent: "payer"}}}, []testsuite.Reply{
+		{agent.Definition{Name: "buyer", Agents: []agent.SubAgent{{Agent: "payer", Tools: []string{"*"}}}}, []testsuite.Reply{
 			calls("subagent__payer", map[string]any{"task": "pay"}), {Text: "Bought."},
 		}},
 		{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}}, []testsuite.Reply{
@@ -159,6 +159,8 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 	require.Len(t, lastLine[struct{ Nodes []agent.Node }](t, r.out).Nodes, 2)
 	s.fails(6, "[not_found]", "tree", s.session("nobody"))
 
+	s.fails(2, "it takes approve or reject, not answer", "answer", id, "x", "--request", "payer-1/q-1")
+	s.fails(6, "[not_found]", "approve", id, "--request", id+"/payer-2/q-1")
 	d := s.sits("attach", id)
 	d.sees(id+"/payer-1 (payer) rests").sees("q-1 · approval · payer in "+id+"/payer-1").answers("approve? ", "y")
 	require.Contains(t, d.ends(0).out, "All is bought.\ncompleted")
@@ -270,6 +272,6 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	d = s.sits("attach", run.Session).sees("your answer: ")
 	_, err = s.Answer(context.Background(), q, fermata.AnswerOptions{Text: "So.", By: "bo"})
 	require.NoError(t, err)
-	d.types("Thus.").sees("[stale] ")
+	d.types("Thus.").sees("answer refused: ")
 	require.Contains(t, d.ends(0).out, "q-1 answered by bo")
 }

@@ -188,7 +188,7 @@ func (h *holder) tellSaid(s saidLine) {
 	case s.Effect == agent.Already:
 		h.print("%s: no change, it is %s already", s.Session, standing(s.Ack))
 	default:
-		h.print("%s: %s, it is %s", s.Session, h.verb, standing(s.Ack))
+		h.print("%s: %s accepted, it is %s", s.Session, h.verb, standing(s.Ack))
 	}
 }
 

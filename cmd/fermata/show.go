@@ -184,7 +184,7 @@ func (c *cli) showText(v *shown) {
 func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
 		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
-		if s.Reason != "" && len(s.Requests) == 0 { // what is asked stands below
+		if s.Reason != "" && len(s.Requests)+len(s.Held) == 0 { // what is asked, and who holds, stands below
 			row("reason", "%s", story.Line(s.Reason, 200))
 		}
 		for _, h := range s.Held {

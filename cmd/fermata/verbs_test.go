@@ -26,7 +26,7 @@ func TestHoldAndResume(t *testing.T) {
 	s.does(run, agent.DoingModel)
 	r := s.run("pause", run.Session, "--reason", "the bank is down", "--by", "ana")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, run.Session+": pause, it is suspending (s-1)\n", r.out)
+	require.Equal(t, run.Session+": pause accepted, it is suspending (s-1)\n", r.out)
 	r = s.run("interrupt", run.Session, "--grace", "2s", "--by", "bo", "--reason", "now", "--wait", "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, agent.Suspended, lastLine[agent.Outcome](t, r.out).Status)

@@ -57,6 +57,10 @@ func depart(err error) error {
 // with what it was doing: nobody knows how that ended.
 var ErrLost = errors.New("the worker was lost")
 
+// ErrCancelled is the cause of an error of [Arrive] that says that a step was given
+// up before it was begun, or between two attempts.
+var ErrCancelled = errors.New("it was cancelled")
+
 // Arrive translates an error that came over a boundary back; nil for none.
 func Arrive(err error) *agent.Error {
 	var app *temporal.ApplicationError
@@ -67,7 +71,7 @@ func Arrive(err error) *agent.Error {
 	case errors.As(err, &timeout):
 		return arriveTimeout(timeout)
 	case temporal.IsCanceledError(err):
-		return agent.Errorf(agent.Internal, "it was cancelled")
+		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {

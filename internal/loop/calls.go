@@ -228,6 +228,26 @@ func (s *step) returned(in Returned) error {
 	return nil
 }
 
+// slow makes a call anew by a step of its own that was too slow for a local one,
+// unless the run gives up what it has in flight.
+func (s *step) slow(call string) error {
+	i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == call && c.State == Active })
+	if s.Phase != Working || i < 0 {
+		return s.refuse("the result of call %s is not waited for", call)
+	}
+	c := &s.Calls[i]
+	if s.Giving != nil {
+		s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallFailed, Text: "The tool was slow, and was not called again: " + s.Giving.Why + "."})
+		if s.active() == 0 {
+			s.Giving = nil
+		}
+		return nil
+	}
+	tool, _ := s.Spec.Tool(c.Tool)
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Regular: true})
+	return nil
+}
+
 // settle gives a call its one result.
 func (s *step) settle(i int, r agent.ToolResult) {
 	c := &s.Calls[i]

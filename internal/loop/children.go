@@ -70,7 +70,8 @@ func (s *step) delegate(c *Call) {
 		s.settle(s.callIndex(c.ID), agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: refused})
 		return
 	}
-	child := Child{Session: session, Agent: sub.Agent, Task: w.Task, By: c.ID, Status: agent.Pending, Heard: s.now()}
+	s.forget()
+	child := Child{Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), By: c.ID, Status: agent.Pending, Heard: s.now()}
 	c.State, c.Since = Below, s.At
 	if !w.Background {
 		child.Call = c.ID
@@ -214,51 +215,43 @@ func (s *step) childGone(c *Child, o *agent.Outcome) {
 	if i := s.callIndex(c.By); i >= 0 && s.Calls[i].State == Below && (c.Call != "" || !c.Started) {
 		s.settle(i, childResult(c.By, s.Calls[i].Tool, o))
 	}
-	kept := *o
-	kept.Text = agent.Cut(o.Text, maxChildText, len(o.Text))
-	if len(kept.Output) > maxChildText {
-		kept.Output = nil
-	}
-	c.Outcome = &kept
+	c.Outcome = s.kept(o)
 	s.tellOfChild(agent.ChildEnded, *c, o.Reason)
 	s.answerWaits()
 }
 
-// childResult is a child's outcome as the model that gave the work sees it.
-func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
-	r := agent.ToolResult{Call: call, Tool: tool, Status: agent.CallFailed, Partial: o.Status == agent.Stopped}
-	if o.Status == agent.Completed {
-		r.Status = agent.CallOK
+// kept is what a run keeps of a child's outcome: all of it where a handoff will be
+// made of it, little else.
+func (s *step) kept(o *agent.Outcome) *agent.Outcome {
+	kept := *o
+	if o.Handoff != nil && s.Stopping == nil {
+		kept.Text, kept.Handoff = o.Handoff.Summary, nil
 	}
-	text, err := json.Marshal(envelopeOf(o))
-	if err != nil {
-		text = []byte(o.Text)
+	kept.Text = agent.Cut(kept.Text, maxChildText, len(kept.Text))
+	if len(kept.Output) > maxChildText {
+		kept.Output = nil
 	}
-	r.Text = string(text)
-	return r
+	return &kept
 }
 
-// envelope is what a model is told of a child (catalogue HA-105).
-type envelope struct {
-	OK         bool              `json:"ok"`
-	Child      string            `json:"child"`
-	Status     agent.Status      `json:"status"`
-	Text       string            `json:"text,omitempty"`
-	Output     json.RawMessage   `json:"output,omitempty"`
-	Error      string            `json:"error,omitempty"`
-	Suspension *agent.Suspension `json:"suspension,omitempty"`
-	Tokens     int64             `json:"tokens_used,omitempty"`
-}
+// maxEnded bounds how many children that have ended are remembered.
+const maxEnded = 256
 
-func envelopeOf(o *agent.Outcome) envelope {
-	e := envelope{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: o.Usage.Total()}
-	if o.Handoff != nil {
-		e.Text = o.Handoff.Summary
+// forget drops the oldest children that have ended.
+func (s *step) forget() {
+	ended := 0
+	for _, c := range s.Children {
+		if !c.live() {
+			ended++
+		}
 	}
-	if err := o.Err(); err != nil {
-		e.Error = err.Error()
-	}
-	return e
+	s.Children = slices.DeleteFunc(s.Children, func(c Child) bool {
+		drop := !c.live() && ended > maxEnded
+		if drop {
+			ended--
+		}
+		return drop
+	})
 }
 
 // reported takes what a child says of itself.
@@ -267,6 +260,9 @@ func (s *step) reported(r agent.ChildReport) error {
 	switch {
 	case r.Run != s.Run:
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
+	case c != nil && c.live() && r.Met != nil:
+		s.metBelow(c, *r.Met)
+		return nil
 	case c == nil || !c.live() || r.Seq <= c.Seq:
 		return s.refuse("child %s is not waited for, or has told more already", r.Session)
 	}

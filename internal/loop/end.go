@@ -83,6 +83,9 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		s.ended()
 		return
 	}
+	if status != agent.Stopped { // whose handoff names them
+		s.deliver(true)
+	}
 	s.record(agent.Event{Type: endEvents[status], Outcome: s.Outcome})
 	s.Phase = Ending
 	s.sealRest(true)

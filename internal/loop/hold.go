@@ -125,6 +125,7 @@ func (s *step) heed(h *agent.Heard) {
 	case h.Verb == agent.Cancel:
 		s.end(agent.Cancelled, reasonParent, func(o *agent.Outcome) { o.Text = s.Text })
 	case s.Stopping == nil:
+		s.Early = &agent.Heard{Session: h.Session, N: h.N}
 		s.lay(agent.Hold{
 			ID: agent.HoldID(h.N), From: agent.HoldInherited, Session: h.Session, Verb: agent.Interrupt, At: s.now(),
 		}, h.N, agent.ByParent)
@@ -140,7 +141,11 @@ func (s *step) giveUp(grace agent.Duration, why string) {
 		grace = defaultGrace
 	}
 	flying := s.Phase == Asking || s.Phase == Summing || s.active() > 0
-	s.skipWaiting(why + " before the call was begun")
+	for i, c := range s.Calls {
+		if c.State == Waiting && !c.Approved { // an approval is kept
+			s.skip(i, why+" before the call was begun")
+		}
+	}
 	if !flying {
 		return
 	}

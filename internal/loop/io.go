@@ -64,6 +64,8 @@ type (
 		Result agent.ToolResult
 		Hold   *agent.Heard
 	}
+	// Slow is a local call that took longer than local ones may.
+	Slow struct{ Call string }
 	// Sealed tells that the log is stored up to an event, under a digest, and that
 	// the session's head has a version.
 	Sealed struct {
@@ -122,6 +124,7 @@ func (Listed) input()       {}
 func (Replied) input()      {}
 func (ModelFailed) input()  {}
 func (Returned) input()     {}
+func (Slow) input()         {}
 func (Sealed) input()       {}
 func (SealFailed) input()   {}
 func (Tick) input()         {}
@@ -168,6 +171,8 @@ type (
 		// one, and put them there.
 		Edited   bool
 		Approver string
+		// Regular calls are made by a step of their own, whatever the tool says.
+		Regular bool
 	}
 	// Abandon gives up the model and tool calls in flight. What comes back within
 	// the grace is taken.

@@ -87,7 +87,7 @@ func (s *step) first() {
 
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
-	s.Wake = time.Time{}
+	s.Wake, s.Leasing = time.Time{}, false
 	for i := range s.Children {
 		s.Children[i].Alone = s.Children[i].live() // nobody tells of its end but itself
 	}

@@ -57,7 +57,7 @@ func (s *step) bounded(spec agent.Spec) agent.Spec {
 	ceilings := [][]string{spec.Ceiling}
 	if b := s.Birth; b != nil {
 		ceilings = append(ceilings, b.Ceilings...)
-		spec.Rules = append(spec.Rules[:len(spec.Rules):len(spec.Rules)], b.Rules...)
+		spec.Rules = slices.Concat(b.Rules, spec.Rules) // of equal ones, the ancestors' count
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}
@@ -74,6 +74,13 @@ func (s *step) bounded(spec agent.Spec) agent.Spec {
 		s.Beyond = append(s.Beyond, t.Name)
 	}
 	spec.Toolset = kept
+	spec.ClientTools = slices.DeleteFunc(slices.Clone(spec.ClientTools), func(t agent.ToolSpec) bool {
+		if !within(ceilings, t.Name) {
+			s.Beyond = append(s.Beyond, t.Name)
+			return true
+		}
+		return false
+	})
 	return spec
 }
 
@@ -101,6 +108,9 @@ func (s *step) ordered(o agent.HoldOrder) error {
 	case agent.Cancel:
 		return s.cancelled(firstOf(o.Reason, reasonParent))
 	case agent.Resume:
+		if h := s.ownHold(); o.Own && h != nil && h.By != o.By {
+			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
+		}
 		if o.Own {
 			return s.resume(agent.ResumeOrder{Order: agent.Order{By: o.By}, Message: o.Reason})
 		}
@@ -114,6 +124,9 @@ func (s *step) ordered(o agent.HoldOrder) error {
 // heldAbove takes over the holds above this run, as the run above knows them, and
 // passes on what has changed.
 func (s *step) heldAbove(o agent.HoldOrder) error {
+	if s.Early != nil && knows(o.Heard, *s.Early) {
+		s.Early = nil
+	}
 	old, want := s.hold(agent.HoldInherited), strongest(o.Held)
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.hasHeard(heardOf(*want))
 	known := old == nil || knows(o.Heard, heardOf(*old))
@@ -183,13 +196,39 @@ func (s *step) reportEnd() {
 
 // leaseDue is when a run that rests looks whether its parent still lives.
 func (s *step) leaseDue() time.Time {
-	if s.Birth == nil || s.Wait == nil || !s.Wait.Resting || s.Leasing {
+	resting := s.Wait != nil && s.Wait.Resting
+	if s.Birth == nil || s.Leasing || !resting && !s.onlyBelow() {
 		return time.Time{}
 	}
 	if s.LeaseAt.IsZero() {
 		return s.Since.Add(leaseFirst)
 	}
 	return s.LeaseAt
+}
+
+// onlyBelow tells whether the turn waits for runs below alone: no step of this run
+// looks for its parent then.
+func (s *step) onlyBelow() bool {
+	return s.Phase == Working && s.active() == 0 && slices.ContainsFunc(s.Calls, func(c Call) bool { return c.State == Below })
+}
+
+// metBelow answers a run below that has met a hold which nobody has told it of: it
+// was never laid, or this run has not heard of it either.
+func (s *step) metBelow(c *Child, h agent.Heard) {
+	switch {
+	case s.hasHeard(h): // it is told, or was
+	case h.Session == s.Session:
+		s.outdated(h)
+	case s.Birth != nil && s.above(h.Session):
+		s.do(TellParent{Session: s.Birth.Parent.Session, Report: s.metReport(h)})
+		return
+	}
+	s.tellChild(c, s.pass(agent.Resume, 0))
+}
+
+// metReport is the report of a hold that was met, and not told.
+func (s *step) metReport(h agent.Heard) agent.ChildReport {
+	return agent.ChildReport{Run: s.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: s.Status(), Met: &h}
 }
 
 // leased takes what the look found.

@@ -60,6 +60,7 @@ func (s *step) passOn(session, id string, c agent.Command) error {
 			return err
 		}
 	}
+	s.record(agent.Event{Type: agent.RequestPassed, Answer: &agent.Answered{Request: session + "/" + id, Decision: string(c.Verb()), By: c.Common().By}})
 	s.do(PassOn{Session: session, Command: c})
 	return nil
 }

@@ -153,10 +153,13 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
 		return s.refuseAs(agent.InvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
 	}
-	if d.approve != nil {
-		return s.sameDigest(r, d.approve.Digest)
+	if d.approve == nil {
+		return nil
 	}
-	return nil
+	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.By != "" {
+		return s.refuseAs(agent.InvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
+	}
+	return s.sameDigest(r, d.approve.Digest)
 }
 
 func (s *step) sameDigest(r Request, digest string) error {
@@ -351,6 +354,12 @@ type question struct {
 	Choices  []string `json:"choices"`
 }
 
+// Bounds of the choices of a question: listings show them.
+const (
+	maxChoices = 16
+	maxChoice  = 200
+)
+
 // readQuestion reads a call of ask_user; the text says what is wrong with it.
 func readQuestion(arguments json.RawMessage) (q question, wrong string) {
 	if err := json.Unmarshal(arguments, &q); err != nil {
@@ -360,9 +369,15 @@ func readQuestion(arguments json.RawMessage) (q question, wrong string) {
 	if q.Question == "" {
 		return q, "A question is wanted: set question."
 	}
+	if len(q.Choices) > maxChoices {
+		return q, fmt.Sprintf("There are %d choices; %d are enough.", len(q.Choices), maxChoices)
+	}
 	for i, c := range q.Choices {
-		if q.Choices[i] = strings.TrimSpace(c); q.Choices[i] == "" {
+		switch q.Choices[i] = strings.TrimSpace(c); {
+		case q.Choices[i] == "":
 			return q, "A choice is blank."
+		case len(q.Choices[i]) > maxChoice:
+			return q, fmt.Sprintf("A choice is longer than %d characters.", maxChoice)
 		}
 	}
 	return q, ""

@@ -148,6 +148,8 @@ func (p *player) input(verb, rest string) Input {
 		return Tick{}
 	case "folded":
 		return Folded{Handoff: agent.Handoff{Summary: rest}}
+	case "slow":
+		return Slow{Call: rest}
 	case "unbegun": // a tool's step that met a hold
 		f := strings.Fields(rest)
 		n, err := strconv.Atoi(f[2])

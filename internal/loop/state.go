@@ -76,6 +76,8 @@ type State struct {
 	// that it is looking.
 	LeaseAt time.Time `json:"lease_at,omitzero"`
 	Leasing bool      `json:"leasing,omitempty"`
+	// Early is a hold above that a step met, and that the run was not told of yet.
+	Early *agent.Heard `json:"early,omitempty"`
 	// LookAt is when the run looks after children that may have gone without a word.
 	LookAt time.Time `json:"look_at,omitzero"`
 	// LeaveBy is until when an end waits for the runs below.

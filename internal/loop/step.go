@@ -58,6 +58,8 @@ func (s *step) receive(in Input) error {
 		return s.heardModel(in.Ask, func() { s.modelFailed(in.Err) })
 	case Returned:
 		return s.returned(in)
+	case Slow:
+		return s.slow(in.Call)
 	case Sealed:
 		return s.sealed(in)
 	case SealFailed:

@@ -27,7 +27,17 @@ const defaultDeadline = agent.Duration(30 * time.Second)
 
 const whyStopped = "the run was stopped"
 
-func (p *Stopping) next() time.Time { return earlier(p.Drain, p.Until) }
+// stopDue is when the stop in progress has to look at the clock: in the phases
+// that its times end, and in no other.
+func (s *step) stopDue() time.Time {
+	switch s.Phase {
+	case Working:
+		return s.Stopping.Drain
+	case Summing, Draining:
+		return s.Stopping.Until
+	}
+	return time.Time{}
+}
 
 // stop begins to end the run with a handoff: nothing new is begun, tools that run
 // have half of the time, then the model sums up.

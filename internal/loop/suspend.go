@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -123,6 +124,9 @@ func (s State) Suspension() *agent.Suspension {
 	return v
 }
 
+// maxWaitsFor bounds it, in bytes: a search attribute of 2 kB ends the workflow.
+const maxWaitsFor = 1500
+
 // WaitsFor is what listings find a run by (wire §8).
 func (s State) WaitsFor() (list []string) {
 	v := s.Suspension()
@@ -130,13 +134,11 @@ func (s State) WaitsFor() (list []string) {
 		return nil
 	}
 	list = append(list, string(v.Kind))
+	size := 0
 	add := func(what string) {
-		for _, have := range list {
-			if have == what {
-				return
-			}
+		if size += len(what); !slices.Contains(list, what) && size <= maxWaitsFor {
+			list = append(list, what)
 		}
-		list = append(list, what)
 	}
 	for _, r := range v.Requests {
 		add(string(r.Type))

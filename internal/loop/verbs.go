@@ -22,6 +22,7 @@ type Told struct {
 const (
 	maxTold    = 1000
 	maxRefused = 8
+	maxRefusal = 1 << 10
 	maxLetters = 100
 	maxWaiting = 1 << 20 // bytes of letters
 )
@@ -218,7 +219,9 @@ func (s *step) already() error { s.effect = agent.Already; return nil }
 
 // refusedVerb remembers a verb that was refused and could not be told.
 func (s *step) refusedVerb(in Refused) {
-	r := agent.RefusedVerb{Verb: in.Verb, How: "signal", At: s.now(), Error: in.Err}
+	why := *in.Err
+	why.Message = agent.Cut(why.Message, maxRefusal, len(why.Message))
+	r := agent.RefusedVerb{Verb: in.Verb, How: "signal", At: s.now(), Error: &why}
 	s.Refused = append(s.Refused, r)
 	if n := len(s.Refused) - maxRefused; n > 0 {
 		s.Refused = slices.Clone(s.Refused[n:])

@@ -10,7 +10,7 @@ import (
 // next is when the machine has to look at the clock again; zero where nothing is due.
 func (s *step) next() (at time.Time) {
 	if s.over() {
-		if s.Phase == Ending && s.liveChildren() {
+		if s.Phase == Ending && s.liveChildren() && s.Log.Sealing == 0 {
 			at = s.LeaveBy
 		}
 		return at
@@ -20,7 +20,7 @@ func (s *step) next() (at time.Time) {
 		at = earlier(at, s.Giving.Until)
 	}
 	if s.Stopping != nil {
-		at = earlier(at, s.Stopping.next())
+		at = earlier(at, s.stopDue())
 	}
 	for _, r := range s.Requests {
 		at = earlier(at, r.Deadline)
@@ -48,6 +48,9 @@ func (s *step) clockRuns() bool {
 // than was asked for.
 func (s *step) wake() {
 	at := s.next()
+	if soon := s.At.Add(time.Second); !at.IsZero() && !at.After(s.At) {
+		at = soon // what is due now was looked at in this step
+	}
 	if at.Equal(s.Wake) {
 		return
 	}
@@ -65,6 +68,9 @@ func (s *step) tick() error {
 	if due(s.leaseDue()) {
 		s.Leasing = true
 		s.do(Lease{Parent: s.Birth.Parent})
+		if s.Early != nil { // nobody told of it: it may never have been laid
+			s.do(TellParent{Session: s.Birth.Parent.Session, Report: s.metReport(*s.Early)})
+		}
 	}
 	if due(s.lookDue()) {
 		s.lookAfter()

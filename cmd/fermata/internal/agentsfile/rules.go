@@ -82,7 +82,25 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 			c.add(agent.InvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
 		}
 		names = append(names, a.Agent)
+		below, err := f.Agent(a.Agent)
+		if lacks := beyond(def, below, a); err == nil && len(lacks) > 0 {
+			c.add(agent.InvalidInput, e.at(at), "agents.%s.%s: %s has tools that %s has not (%s); say in its tools which of them it may use, \"*\" for all", e.name, at, a.Agent, e.name, strings.Join(lacks, ", "))
+		}
 	}
+}
+
+// beyond lists the tools of an agent that the one above it lacks, where that one
+// does not say what it hands on: a worker would refuse it.
+func beyond(above, below agent.Definition, sub agent.SubAgent) (lacks []string) {
+	if len(sub.Tools) > 0 {
+		return nil
+	}
+	for _, name := range below.Tools {
+		if !slices.Contains(ownTools, name) && !slices.Contains(above.Tools, name) {
+			lacks = append(lacks, name)
+		}
+	}
+	return lacks
 }
 
 // checkClientTools refuses names that are another tool's already.

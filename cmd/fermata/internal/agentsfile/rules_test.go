@@ -92,6 +92,9 @@ func TestFaultsOfRules(t *testing.T) {
 			"fermata.yaml:7: agents.a.agents[2]: limits.turns: -1 is not a positive number",
 			`fermata.yaml:8: agents.a.agents[3]: "a" is there already`,
 		}},
+		{"tools that are not handed on", "    tools: [fs_read]\n    agents:\n      - agent: b\n      - agent: c\n  b: {model: \"script:script.yaml\", tools: [fs_read, ask_user, shell_run]}\n  c: {model: \"script:script.yaml\", tools: [fs_read]}\n", []string{
+			`fermata.yaml:6: agents.a.agents[0]: b has tools that a has not (shell_run); say in its tools which of them it may use, "*" for all`,
+		}},
 		{"patience", "    asking:\n      default: yes, do\n", []string{"fermata.yaml:5: agents.a.asking: a default is what a deadline decides: set deadline too"}},
 		{"reached", "    on_limit: shout\n", []string{`fermata.yaml:4: agent a: on_limit must be fail or ask, not "shout"`}},
 		{"lifecycle", "    lifecycle: often\n", []string{"fermata.yaml:4: agents.a.lifecycle wants true or false, not string"}},

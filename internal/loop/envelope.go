@@ -1,0 +1,44 @@
+package loop
+
+import (
+	"encoding/json"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// childResult is a child's outcome as the model that gave the work sees it.
+func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
+	r := agent.ToolResult{Call: call, Tool: tool, Status: agent.CallFailed, Partial: o.Status == agent.Stopped}
+	if o.Status == agent.Completed {
+		r.Status = agent.CallOK
+	}
+	text, err := json.Marshal(envelopeOf(o))
+	if err != nil {
+		text = []byte(o.Text)
+	}
+	r.Text = string(text)
+	return r
+}
+
+// envelope is what a model is told of a child (catalogue HA-105).
+type envelope struct {
+	OK         bool              `json:"ok"`
+	Child      string            `json:"child"`
+	Status     agent.Status      `json:"status"`
+	Text       string            `json:"text,omitempty"`
+	Output     json.RawMessage   `json:"output,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Suspension *agent.Suspension `json:"suspension,omitempty"`
+	Tokens     int64             `json:"tokens_used,omitempty"`
+}
+
+func envelopeOf(o *agent.Outcome) envelope {
+	e := envelope{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: o.Usage.Total()}
+	if o.Handoff != nil {
+		e.Text = o.Handoff.Summary
+	}
+	if err := o.Err(); err != nil {
+		e.Error = err.Error()
+	}
+	return e
+}

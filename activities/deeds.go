@@ -71,6 +71,7 @@ func (d *Deeds) Register(r durable.Registry) {
 	CallTool.Handle(r, d.callTool)
 	Seal.Handle(r, d.seal)
 	Lease.Handle(r, d.lease)
+	Gather.Handle(r, d.gather)
 }
 
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,

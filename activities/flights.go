@@ -30,6 +30,7 @@ type flight struct {
 	session string
 	heard   []agent.Heard
 	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the step has ended
 }
 
 // maxHolds bounds how many sessions' holds are remembered. One that is forgotten
@@ -94,12 +95,13 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 			break
 		}
 	}
-	s := &flight{session, heard, cancel}
+	s := &flight{session, heard, cancel, make(chan struct{})}
 	f.steps[s] = struct{}{}
 	return ctx, func() {
 		f.mu.Lock()
 		delete(f.steps, s)
 		f.mu.Unlock()
+		close(s.done)
 		cancel(nil)
 	}
 }

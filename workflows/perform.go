@@ -33,6 +33,10 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.wake(ctx, e.At)
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
+	case loop.Gather:
+		activities.Gather.StartLocal(ctx, workflow.LocalActivityOptions{
+			StartToCloseTimeout: time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		}, r.state.Session)
 	case loop.Fold:
 		r.after = append(r.after, loop.Folded{Handoff: fold(e)})
 	case loop.StartChild:

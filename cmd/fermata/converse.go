@@ -37,15 +37,16 @@ func (r *runner) converse(ctx context.Context) error {
 	pressed, giveBack := r.keys.take()
 	defer giveBack()
 	v := &conversation{
-		runner: r, to: r.introduced(), console: asking.NewConsole(r.in, r.out, pressed), pressed: pressed, passed: map[string]bool{},
+		runner: r, to: r.storyteller(), console: asking.NewConsole(r.in, r.out, pressed), pressed: pressed, passed: map[string]bool{},
 	}
 	for {
-		o, err := r.next(ctx, v.to, v.until())
+		o, err := r.next(ctx, v.to, v.until)
 		switch {
 		case errors.Is(err, asking.ErrPressed):
 			err = v.press(ctx)
 		case errors.Is(err, errAsked):
-			err = v.ask(ctx, inFull(ctx, r.runs, v.found))
+			open, _ := inFull(ctx, r.runs, v.found)
+			err = v.ask(ctx, open)
 		case errors.Is(err, errMoved):
 			v.after, err = 0, nil
 		case err == nil && o.Status != agent.Suspended:
@@ -64,10 +65,10 @@ func (r *runner) converse(ctx context.Context) error {
 
 // until says what to come back for.
 func (v *conversation) until() until {
-	session := v.run.Session
+	runs, session := v.runs, v.run.Session
 	return until{
 		rest: v.after == 0, after: v.after, pressed: v.pressed,
-		below: func(ctx context.Context) []agent.Request { return below(ctx, v.runs, session) },
+		below: func(ctx context.Context) []agent.Request { return below(ctx, runs, session) },
 		fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
 	}
 }

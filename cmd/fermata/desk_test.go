@@ -35,6 +35,7 @@ type stage struct {
 	temporal temporal.Client
 	flags    []string
 	options  worker.Options
+	worker   *worker.Worker
 	name     string // no other test's sessions begin so
 }
 
@@ -76,6 +77,7 @@ func (s *stage) works(tools ...tool.Tool) *stage {
 	require.NoError(s.t, err)
 	require.NoError(s.t, w.Start(s.t.Context()))
 	s.t.Cleanup(w.Stop)
+	s.worker = w
 	c := &cli{globals: globals{taskQueue: s.name}}
 	require.Eventually(s.t, func() bool {
 		names, err := c.pollers(s.t.Context(), &server{Client: s.temporal, namespace: defaultNamespace})

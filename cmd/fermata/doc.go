@@ -2,12 +2,15 @@
 //
 // It is wiring only: an agents file becomes a worker (internal/agentsfile,
 // crew.go), a server is found or started (connect.go), a run is started and
-// followed (run.go, follow.go) and told (internal/story). Whatever it does to a
-// run it does through the package client, so that nothing here is a door that
-// others do not have.
+// followed (run.go, follow.go, watch.go) and told (internal/story). A person at a
+// terminal is asked what the run asks (converse.go, internal/asking), and holds it
+// with Ctrl-C (hold.go). Whatever it does to a run it does through the package
+// client, so that nothing here is a door that others do not have.
 //
-// Every command has a file of its own, so that the package is longer than others
-// of this project and still read in pieces.
+// Every command has a file of its own, but for those that are one with another
+// word: pause, interrupt, stop and cancel (say.go, and many.go for many runs), and
+// answer, approve and reject (answer.go, pick.go). So the package is longer than
+// others of this project and still read in pieces.
 //
-// [execute] is the whole command but for the process: tests call it.
+// [cli.execute] is the whole command but for the process: tests call it.
 package main

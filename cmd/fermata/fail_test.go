@@ -25,6 +25,7 @@ func alone(t *testing.T) {
 	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TEMPORAL_NAMESPACE", "ANTHROPIC_API_KEY"} {
 		t.Setenv(name, "")
 	}
+	t.Setenv(keysVariable, "")
 	before := defaultAddress
 	defaultAddress = freeAddress(t)
 	t.Cleanup(func() { defaultAddress = before })
@@ -56,6 +57,12 @@ func TestFailsClearly(t *testing.T) {
 		{"show s", 5, "[unreachable] no Temporal server is named"},
 		{"transcript s", 5, "[unreachable] no Temporal server is named"},
 		{"setup", 5, "[unreachable] no Temporal server is named"},
+		{"inbox", 5, "[unreachable] no Temporal server is named"},
+		{"attach s", 5, "[unreachable] no Temporal server is named"},
+		{"pause", 2, "[invalid_input] fermata pause wants a session, or --query, and was given none; see fermata pause --help"},
+		{"emit", 2, "[invalid_input] fermata emit wants a topic, and perhaps a payload as JSON in quotes, and was given none"},
+		{"answer s x --request q-1 --choice 0", 2, "[invalid_input] TEXT, --choice and --result exclude each other"},
+		{"token --session s --request q-1 --approver ana", 5, "[not_set_up] FERMATA_APPROVAL_KEYS is not set: give it to this command and to the workers"},
 		{"ls --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},
 		{"run reviewer x --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},
 		{"doctor --address 127.0.0.1:1", 5, ""},
@@ -83,6 +90,16 @@ func TestEnvironmentNamesTheServer(t *testing.T) {
 	r := inProcess(t, "ls")
 	require.Equal(t, 5, r.exit)
 	require.Contains(t, r.err, "Temporal at 127.0.0.1:1 does not answer")
+}
+
+// Keys that can't be read are told before anything is done, and never shown.
+func TestWrongKeys(t *testing.T) {
+	alone(t)
+	t.Setenv(keysVariable, "k1:c2VjcmV0")
+	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--approver", "ana")
+	require.Equal(t, 2, r.exit, r.err)
+	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_KEYS: key 1 has 6 bytes; at least 32 are wanted")
+	require.NotContains(t, r.err, "c2Vj")
 }
 
 func TestErrorForPrograms(t *testing.T) {

@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // held tells whether this person holds the run, and nobody has lifted that hold.
@@ -25,13 +29,13 @@ func (v *conversation) press(ctx context.Context) error {
 		later bool
 		err   error
 	}
+	// One id for all ways that it is said in, so that it has one effect.
+	order := agent.InterruptOrder{Order: agent.Order{ID: uuid.NewString(), Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C"}
 	done := make(chan said, 1)
 	saying, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, later, err := v.runs.SayOrLeave(saying, v.run.Session, agent.InterruptOrder{
-			Order: agent.Order{Run: v.run.ID, By: whoami()}, Reason: "Ctrl-C",
-		})
+		_, later, err := v.runs.SayOrLeave(saying, v.run.Session, order)
 		done <- said{later, err}
 	}()
 	select {
@@ -47,11 +51,21 @@ func (v *conversation) press(ctx context.Context) error {
 		}
 		return nil
 	case <-v.pressed:
-		// The interrupt may be on its way still.
-		return v.away()
+		return v.hurry(ctx, order)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// hurry leaves an interrupt that no worker has answered yet as a signal.
+func (v *conversation) hurry(ctx context.Context, order agent.InterruptOrder) error {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	err := signals.SayLater(ctx, v.server.Client, v.run.Session, order)
+	if err != nil && !errors.Is(err, agent.Closed) {
+		return fmt.Errorf("left, and nobody knows whether the run is held: %w", err)
+	}
+	return v.away()
 }
 
 // away leaves a run that Ctrl-C holds.

@@ -80,7 +80,8 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	if s != nil {
 		list = s.Requests
 	}
-	return append(list, inFull(ctx, runs, below(ctx, runs, session))...), nil
+	whole, _ := inFull(ctx, runs, below(ctx, runs, session))
+	return append(list, whole...), nil
 }
 
 // openNames lists requests by the names that answer them.

@@ -55,21 +55,21 @@ func below(ctx context.Context, runs *fermata.Client, session string) (list []ag
 }
 
 // inFull asks the runs for the requests that a listing has found, with their
-// arguments. One that is open no more is left out; one whose run does not answer
-// stays as it is.
-func inFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (out []agent.Request) {
+// arguments: nobody is asked about what can't be shown. Those whose run does not
+// answer are silent; one that is open no more is in neither list.
+func inFull(ctx context.Context, runs *fermata.Client, list []agent.Request) (open, silent []agent.Request) {
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	for _, q := range list {
 		all, err := runs.Request(ctx, q.Session, q.ID)
 		switch {
 		case err == nil:
-			out = append(out, all)
+			open = append(open, all)
 		case !errors.Is(err, agent.NotFound):
-			out = append(out, q)
+			silent = append(silent, q)
 		}
 	}
-	return out
+	return open, silent
 }
 
 // restingBelow lists what is asked below a run that waits for nothing else. It was
@@ -78,7 +78,8 @@ func restingBelow(ctx context.Context, runs *fermata.Client, session string) []a
 	const looks, between = 20, 50 * time.Millisecond
 	for range looks {
 		if list := below(ctx, runs, session); len(list) > 0 {
-			return inFull(ctx, runs, list)
+			open, silent := inFull(ctx, runs, list)
+			return append(open, silent...)
 		}
 		if !pause(ctx, between) {
 			break

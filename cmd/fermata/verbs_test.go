@@ -115,9 +115,8 @@ func TestHoldMany(t *testing.T) {
 	var r ran
 	require.Eventually(t, func() bool {
 		r = s.run("pause", "--query", mine, "--dry-run", "--json")
-		return r.exit == 0 && len(lines(r.out)) == 2
+		return r.exit == 0 && len(lines(r.out)) == 2 && strings.Contains(r.err, "2 live runs found, and 1 below them, which go with them\n")
 	}, patience, 20*time.Millisecond)
-	require.Contains(t, r.err, "2 live runs found, and 1 below them, which go with them\n")
 
 	s.fails(2, "[invalid_input] pause was said to none of 2 runs: repeat it with --yes", "pause", "--query", mine)
 	s.fails(2, "a session and --query exclude each other", "pause", a.Session, "--query", mine)
@@ -198,4 +197,22 @@ func TestNobodyAnswers(t *testing.T) {
 	require.True(t, lastLine[sentLine](t, r.out).Later)
 	s.works()
 	require.Equal(t, agent.Paused, s.rests(run).Suspension.Kind)
+}
+
+// Of a run that rests Temporal itself knows what it waits for.
+func TestRestWithoutAWorker(t *testing.T) {
+	asker := role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{asksFor("How do you travel?"), {Text: "Well."}}}
+	s := scripted(t, asker).works()
+	run := s.begin("a", "asker", nil)
+	s.rests(run)
+	s.worker.Stop()
+	r := s.run("show", run.Session)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "no worker answers")
+	require.Regexp(t, `waits +s-1, input_required since`, r.out)
+	require.Contains(t, r.out, "How do you travel?\n  fermata answer "+run.Session+" --request q-1 '…'")
+	r = s.run("wait", run.Session)
+	require.Equal(t, 3, r.exit, r.err)
+	require.Contains(t, r.out, "suspended (s-1): waits for the answer to q-1")
+	s.fails(7, "no worker answered for session "+run.Session+"; start one with fermata worker", "answer", run.Session, "x", "--request", "q-1")
 }

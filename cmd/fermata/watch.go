@@ -22,9 +22,9 @@ func (r *runner) watch(ctx context.Context) error {
 	}
 	var to listener = jsonLines{r.cli, r.run}
 	if !r.json {
-		to = r.introduced()
+		to = r.storyteller()
 	}
-	o, err := r.next(ctx, to, until{rest: true})
+	o, err := r.next(ctx, to, func() until { return until{rest: true} })
 	switch {
 	case err == nil:
 		return r.told(ctx, r.runs, o, to)
@@ -35,17 +35,17 @@ func (r *runner) watch(ctx context.Context) error {
 	return err
 }
 
-// introduced is a teller that has said which run it tells.
-func (r *runner) introduced() *story.Teller {
+// storyteller is a teller that has said which run it tells.
+func (r *runner) storyteller() *story.Teller {
 	to := r.teller()
 	to.Note("session %s · run %s", r.run.Session, r.run.ID)
 	return to
 }
 
 // next follows the run, and goes on with it here where that on which it was is gone.
-func (r *runner) next(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
+func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.Outcome, error) {
 	for {
-		o, err := r.follow(ctx, to, u)
+		o, err := r.follow(ctx, to, u())
 		switch {
 		case err == nil, ctx.Err() != nil, errors.Is(err, errMoved), errors.Is(err, errAsked), errors.Is(err, asking.ErrPressed):
 			return o, err

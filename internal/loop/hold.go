@@ -51,6 +51,9 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.Order, reason
 	if verb == agent.Interrupt {
 		s.do(Broadcast{Session: s.Session, N: n, Verb: verb, Grace: grace})
 		s.giveUp(grace, "the run was interrupted")
+		if s.Giving != nil && s.liveChildren() {
+			s.do(Gather{})
+		}
 	}
 	return nil
 }

@@ -194,6 +194,10 @@ type (
 		Verb    agent.Verb
 		Grace   agent.Duration
 	}
+	// Gather keeps the run's turn at the server for a moment, until what it has in
+	// flight in this process is back: behind a whole tree that stops at once it
+	// would wait long for its next.
+	Gather struct{}
 	// Fold asks for [Folded]: the handoff of what is known for sure and of what
 	// the model said.
 	Fold struct {
@@ -244,6 +248,7 @@ func (Abandon) effect()     {}
 func (Seal) effect()        {}
 func (Wake) effect()        {}
 func (Broadcast) effect()   {}
+func (Gather) effect()      {}
 func (Fold) effect()        {}
 func (StartChild) effect()  {}
 func (TellChild) effect()   {}

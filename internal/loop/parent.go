@@ -172,7 +172,7 @@ func (s *step) report(status agent.Status) {
 	}
 	r := agent.ChildReport{Run: s.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
 	if status == agent.Suspended {
-		if len(s.Requests) == 0 && s.Park == nil && s.ownHold() == nil && !s.Reported {
+		if s.heldAboveOnly() && !s.Reported {
 			return
 		}
 		r.Suspension = s.Suspension()

@@ -37,7 +37,7 @@ func (s *step) sealed(in Sealed) error {
 		rest = len(s.Log.Tail)
 	}
 	s.dropTail(rest)
-	if len(s.Log.Tail) > 0 && s.Wait != nil && s.Wait.Resting && s.Phase != Carrying {
+	if len(s.Log.Tail) > 0 && s.Wait != nil && s.Wait.Resting && s.Phase != Carrying && !s.heldAboveOnly() {
 		s.seal(false) // a run that rests may do so for long
 	}
 	return nil

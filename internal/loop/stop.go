@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -173,6 +174,9 @@ func (s *step) known() agent.Handoff {
 		Summary: s.Text, Requests: s.Stopping.Requests, UnknownEffects: s.Unknown, Usage: s.Usage, Cost: s.Cost, Left: s.left(),
 	}
 	for _, t := range s.Tools {
+		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {
+			continue // what the runs below did stands in their own
+		}
 		if t.OK > 0 {
 			h.Done = append(h.Done, agent.Item{What: fmt.Sprintf("%s: %d of %d calls succeeded", t.Tool, t.OK, t.Calls), By: s.Session})
 		}

@@ -69,11 +69,18 @@ func (s *step) rest() {
 		s.LeaseAt = time.Time{}
 		s.do(Publish{})
 		s.report(agent.Suspended)
-		s.sealRest(false)
+		if !s.heldAboveOnly() { // else it waits, see tick: a whole tree would do it at once
+			s.sealRest(false)
+		}
 	case s.Wait.Resting && s.changed:
 		s.do(Publish{})
 		s.report(agent.Suspended)
 	}
+}
+
+// heldAboveOnly tells whether nothing but an ancestor's hold keeps the run.
+func (s *step) heldAboveOnly() bool {
+	return s.Birth != nil && len(s.Requests) == 0 && s.Park == nil && s.ownHold() == nil && s.held()
 }
 
 // goneOn closes the suspension. One that never came to a rest was withdrawn.

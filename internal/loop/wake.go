@@ -67,6 +67,9 @@ func (s *step) tick() error {
 	}
 	if due(s.leaseDue()) {
 		s.Leasing = true
+		if len(s.Log.Tail) > 0 {
+			s.sealRest(false)
+		}
 		s.do(Lease{Parent: s.Birth.Parent})
 		if s.Early != nil { // nobody told of it: it may never have been laid
 			s.do(TellParent{Session: s.Birth.Parent.Session, Report: s.metReport(*s.Early)})

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	temporal "go.temporal.io/sdk/client"
-	sdktemporal "go.temporal.io/sdk/temporal"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 )
@@ -49,7 +48,6 @@ func bareNode(ctx workflow.Context, fanout []int) error {
 	}
 	working, giveUp := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
-		RetryPolicy: &sdktemporal.RetryPolicy{MaximumAttempts: 1},
 	}))
 	selector := workflow.NewSelector(ctx)
 	selector.AddFuture(workflow.ExecuteActivity(working, bareActivity), func(workflow.Future) { status = bareRests })
@@ -69,14 +67,15 @@ func bareNode(ctx workflow.Context, fanout []int) error {
 	}
 }
 
-// bareWork works until it is stopped, with heartbeats as ours has.
+// bareWork works until it is stopped, with heartbeats as ours has. The SDK stops it
+// too where a busy server takes too long over a heartbeat: then it is tried again.
 func bareWork(ctx context.Context) error {
 	beat := time.NewTicker(2 * time.Second)
 	defer beat.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-beat.C:
 			activity.RecordHeartbeat(ctx)
 		}

@@ -202,7 +202,7 @@ func (o *treeOptions) measure(ctx context.Context, t *team, in *cell, rep int) (
 		return s, err
 	}
 	if err := until(ctx, "all nodes to work", func() (bool, error) { return t.crew.atWork() == in.Agents, t.crew.fault() }); err != nil {
-		return s, err
+		return s, fmt.Errorf("%w: %d of %d do", err, t.crew.atWork(), in.Agents)
 	}
 	s.Planted = since(began)
 	time.Sleep(o.settle)

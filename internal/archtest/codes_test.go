@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -100,7 +101,10 @@ func TestEveryCodeIsMetByATest(t *testing.T) {
 			return err
 		}
 		for name, c := range all {
-			met[c] = met[c] || test && mentions(string(data), name, c) || story && tells(string(data), c)
+			if met[c] || !bytes.Contains(data, []byte(c)) && !bytes.Contains(data, []byte("agent."+name)) {
+				continue // most files say nothing of most codes
+			}
+			met[c] = test && mentions(string(data), name, c) || story && tells(string(data), c)
 		}
 		return nil
 	})
@@ -125,9 +129,6 @@ func tells(data string, c agent.Code) bool {
 func TestEveryExampleIsAMessage(t *testing.T) {
 	forms := messages(t)
 	for name, c := range codes(t) {
-		if c == agent.Spent {
-			continue // nobody says it yet
-		}
 		page, err := os.ReadFile(filepath.Join(pages, string(c)+".md"))
 		require.NoError(t, err)
 		example := regexp.MustCompile("(?s)```text\n(.*?)\n```").FindStringSubmatch(string(page))

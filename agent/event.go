@@ -1,6 +1,9 @@
 package agent
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // EventType names a durable event (wire §9). The set is open: readers skip what they do not know.
 type EventType string
@@ -39,7 +42,9 @@ const (
 	ChildEnded     EventType = "child.ended"
 
 	Compacted     EventType = "compacted"      // the model knows a summary of what came before
+	RunForked     EventType = "forked"         // the run knows the log up to a checkpoint, and not what came after it
 	LimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
+	StateMigrated EventType = "state.migrated" // the session's state was brought to the version of the run's agent
 	VerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
 )
 
@@ -65,6 +70,9 @@ type Event struct {
 	Answer     *Answered    `json:"answer,omitempty"`
 	Child      *ChildNote   `json:"child,omitempty"`
 	Refusal    *RefusedVerb `json:"refusal,omitempty"`
+	Forked     *Forked      `json:"forked,omitempty"`
+	Compaction *Compaction  `json:"compaction,omitempty"`
+	Migrated   *Migrated    `json:"migrated,omitempty"`
 	// Extended is the limit that was renewed.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -117,6 +125,10 @@ func (e Event) Size() int {
 		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
 	case e.Request != nil:
 		return frame + e.Request.size()
+	case e.Checkpoint != nil:
+		return frame + sizeOf(e.Checkpoint.Set)
+	case e.Migrated != nil:
+		return frame + sizeOf(e.Migrated.State)
 	case e.Suspension != nil:
 		n := 2 * frame
 		for _, r := range e.Suspension.Requests {
@@ -127,6 +139,13 @@ func (e Event) Size() int {
 	return frame
 }
 
+func sizeOf(state map[string]json.RawMessage) (n int) {
+	for k, v := range state {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
 // Started opens a run's part of the log. It holds the recorded Spec, so that
 // neither the model's input nor a run's state has to.
 type Started struct {
@@ -134,6 +153,30 @@ type Started struct {
 	By    string `json:"by,omitempty"`
 	Carry Carry  `json:"carry,omitempty"`
 	Spec  *Spec  `json:"spec"`
+	// Recovered is the terminated run before this one whose last events were
+	// brought into the log; Lost says why they could not be.
+	Recovered string `json:"recovered,omitempty"`
+	Lost      string `json:"lost,omitempty"`
+	// Imported is set where the run goes on with one that was suspended elsewhere:
+	// that one's turn and calls are its own.
+	Imported *Imported `json:"imported,omitempty"`
+}
+
+// Imported says where a run comes from that goes on with one of another cluster.
+type Imported struct {
+	Export string `json:"export"` // the export's id
+	Run    string `json:"run"`    // the run there
+}
+
+// Anew tells whether the run has a first turn of its own: it does not go on in the
+// middle of one that another run has begun.
+func (s Started) Anew() bool { return s.Imported == nil }
+
+// Migrated is a session's state in the version of the agent that goes on with it.
+type Migrated struct {
+	From  int                        `json:"from"`
+	To    int                        `json:"to"`
+	State map[string]json.RawMessage `json:"state"`
 }
 
 // CallNote says what became of a tool call.
@@ -141,11 +184,4 @@ type CallNote struct {
 	Call   string     `json:"call"`
 	Tool   string     `json:"tool"`
 	Status CallStatus `json:"status,omitempty"`
-}
-
-// Checkpoint is what a run has used up when a turn has ended.
-type Checkpoint struct {
-	Usage Usage       `json:"usage"`
-	Cost  USD         `json:"cost_usd"`
-	Tools []ToolCount `json:"tools,omitempty"`
 }

@@ -183,6 +183,10 @@ type Reply struct {
 	Parts  []Part `json:"parts,omitempty"`
 	Finish Finish `json:"finish"`
 	Usage  Usage  `json:"usage"`
+	// Model is the fallback that answered, and Cost what its tokens cost; empty
+	// where the Spec's model did, whose price the Spec has.
+	Model string `json:"model,omitempty"`
+	Cost  USD    `json:"cost_usd,omitempty"`
 	// Output is the answer as JSON where the agent has a schema and the answer fits it.
 	Output json.RawMessage `json:"output,omitempty"`
 	// OutputFault says how an answer does not fit.
@@ -190,6 +194,9 @@ type Reply struct {
 	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
 	// that it matches; absent where the Spec has no rules.
 	Rules [][]int `json:"rules,omitempty"`
+	// Compaction is what a summary stands for; set where one was asked for since the
+	// conversation is too long.
+	Compaction *Compaction `json:"compaction,omitempty"`
 	// Hold is set where the call was given up for a hold that the run itself may
 	// not have heard of yet; Finish is held then, and Parts are what can be kept.
 	Hold *Heard `json:"hold,omitempty"`
@@ -212,5 +219,6 @@ const (
 	FinishCalls    Finish = "tool_calls"     // it wants tools to be called
 	FinishLength   Finish = "length"         // it was cut off at its output limit
 	FinishFiltered Finish = "content_filter" // it, or a filter, refused
+	FinishFull     Finish = "full"           // it was not asked: the conversation is too long for its window
 	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run
 )

@@ -53,8 +53,15 @@ type Start struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Carry  Carry             `json:"carry,omitempty"`
 	ID     string            `json:"id,omitempty"`
+	// From makes the run begin behind a checkpoint; nil means at the session's end.
+	// An input is not needed beside it.
+	From *From `json:"from,omitempty"`
 	// Park makes the run wait before its first turn, until the conditions are met.
 	Park *Conditions `json:"park,omitempty"`
+	// Import makes the run go on with one that was suspended elsewhere: the digest of
+	// a signed export in the store. Only an import sets it, with no other field than
+	// agent, by and meta.
+	Import string `json:"import,omitempty"`
 	// Meta is the sender's own: it is never looked at.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
@@ -96,6 +103,7 @@ type Carry string
 const (
 	CarryInherit Carry = "inherit" // the whole conversation
 	CarryReset   Carry = "reset"   // nothing but the session's numbers
+	CarryCompact Carry = "compact" // a summary, which the model makes first
 )
 
 // Outcome is how a run ended: the workflow's result, or the first detail of its
@@ -181,6 +189,9 @@ type RunStatus struct {
 	Seq   int64  `json:"seq"`
 	// Refused are the last 8 verbs that were refused and could not be told.
 	Refused []RefusedVerb `json:"refused,omitempty"`
+	// Fault is what keeps the run from resting or ending: the store that does not
+	// take its log. It is tried again.
+	Fault *Error `json:"fault,omitempty"`
 }
 
 // Children counts runs by how they stand.

@@ -17,8 +17,11 @@ type Definition struct {
 	// Description says what the agent is for, to people and to other agents.
 	Description string `json:"description,omitempty"`
 	// Model is the full name of a model that the worker has, "anthropic/claude-sonnet-5".
-	Model        string `json:"model"`
-	Instructions string `json:"instructions,omitempty"`
+	Model string `json:"model"`
+	// Fallbacks are full names of models that are asked in its place, in order,
+	// where it fails in a way in which another may not.
+	Fallbacks    []string `json:"fallbacks,omitempty"`
+	Instructions string   `json:"instructions,omitempty"`
 	// Tools lists names of tools, and "mcp:SERVER" for all tools of a server. The
 	// names [AskUserTool] and [ParkTool] are tools of the runtime's own.
 	Tools []string `json:"tools,omitempty"`
@@ -75,6 +78,11 @@ type Definition struct {
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
 	// Temperature is given to the model where it is set.
 	Temperature *float64 `json:"temperature,omitempty"`
+	// Compaction says how a long conversation is made to fit into the model's window.
+	Compaction Compacting `json:"compaction,omitzero"`
+	// StateVersion is the version of the session's state that the agent's tools
+	// write. A session of another version is migrated when a run begins.
+	StateVersion int `json:"state_version,omitempty"`
 }
 
 // Spec is what a run is made of: its definition with every default filled in,
@@ -86,6 +94,12 @@ type Spec struct {
 	Toolset []ToolSpec `json:"toolset,omitempty"`
 	// Price is the model's, zero where it is unknown.
 	Price Price `json:"price,omitzero"`
+	// Unpriced are the fallbacks whose price was not known when the run began.
+	Unpriced []string `json:"unpriced,omitempty"`
+	// Window is how many tokens a request and its reply may have together, and
+	// MaxOutput how many of them a reply may; zero where it is unknown.
+	Window    int `json:"window,omitempty"`
+	MaxOutput int `json:"max_output,omitempty"`
 }
 
 // ToolSpec is a tool as the model sees it and as the runtime treats it.
@@ -161,46 +175,6 @@ const (
 // FinishTool is the tool that ends a run under completion "tool".
 const FinishTool = "finish"
 
-// Limits bound a run. A zero limit is none, but for Turns. Reaching one fails
-// the run with the limit's code.
-type Limits struct {
-	// Turns is how many model calls a run makes, exactly (catalogue X-18).
-	Turns int `json:"turns,omitempty"`
-	// Tokens counts input and output over all turns.
-	Tokens  int64 `json:"tokens,omitempty"`
-	CostUSD USD   `json:"cost_usd,omitempty"`
-	// WallClock is working time: what a run spends suspended does not count.
-	WallClock Duration `json:"wall_clock,omitempty"`
-}
-
-// Check refuses negative limits with [InvalidInput].
-func (l Limits) Check() error {
-	switch {
-	case l.Turns < 0:
-		return Errorf(InvalidInput, "limits.turns: %d is not a positive number", l.Turns).At("limits.turns")
-	case l.Tokens < 0:
-		return Errorf(InvalidInput, "limits.tokens: %d is not a positive number", l.Tokens).At("limits.tokens")
-	case l.CostUSD < 0:
-		return Errorf(InvalidInput, "limits.cost_usd: %s is not a positive amount", l.CostUSD).At("limits.cost_usd")
-	case l.WallClock < 0:
-		return Errorf(InvalidInput, "limits.wall_clock: %s is not a positive duration", l.WallClock).At("limits.wall_clock")
-	}
-	return nil
-}
-
-// Lower returns the tighter of two limits, field by field: what a start says
-// may only lower what the agent's author said.
-func (l Limits) Lower(o Limits) Limits {
-	return Limits{tighter(l.Turns, o.Turns), tighter(l.Tokens, o.Tokens), tighter(l.CostUSD, o.CostUSD), tighter(l.WallClock, o.WallClock)}
-}
-
-func tighter[T int | int64 | USD | Duration](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}
-
 // Profile names a set of defaults (catalogue HA-39).
 type Profile string
 
@@ -270,7 +244,10 @@ func (d Definition) Check() error {
 	if err := d.Limits.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
-	return errors.Join(d.checkRules(), d.checkNumbers())
+	if err := d.Compaction.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers())
 }
 
 func (d Definition) checkRules() error {
@@ -314,6 +291,7 @@ func (d Definition) checkNumbers() error {
 		{"nudges", int64(d.Nudges)}, {"repairs", int64(d.Repairs)}, {"parallel_tools", int64(d.ParallelTools)},
 		{"model_timeout", int64(d.ModelTimeout)}, {"model_silence", int64(d.ModelSilence)},
 		{"model_attempts", int64(d.ModelAttempts)}, {"max_output_tokens", int64(d.MaxOutputTokens)},
+		{"state_version", int64(d.StateVersion)},
 	} {
 		if f.value < 0 {
 			return Errorf(InvalidInput, "agent %s: %s must be positive", d.Name, f.path).At(f.path)
@@ -339,6 +317,7 @@ func (d Definition) WithDefaults() Definition {
 	d.ModelAttempts = or(d.ModelAttempts, 4)
 	d.ModelTimeout = or(d.ModelTimeout, Duration(10*time.Minute))
 	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
+	d.Compaction = d.Compaction.WithDefaults()
 	if d.Completion == "" {
 		d.Completion = CompleteNatural
 	}

@@ -16,7 +16,10 @@ type Suspension struct {
 	Turn   int       `json:"turn"`
 	Since  time.Time `json:"since"`
 	// Expires is the earliest deadline of what is open; zero where there is none.
-	Expires    time.Time   `json:"expires,omitzero"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Owner is who lets the run go on; empty where the suspension was told of by one
+	// who does not know.
+	Owner      Owner       `json:"owner,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
 	Conditions *Conditions `json:"conditions,omitempty"`
 	Held       []Hold      `json:"held,omitempty"`
@@ -31,6 +34,16 @@ const (
 	Paused           SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
 	WaitingFor       SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
 	AwaitingChildren SuspensionKind = "awaiting_children"
+)
+
+// Owner is who lets a suspended run go on: exactly one at a time; the set is closed.
+type Owner string
+
+// The owners.
+const (
+	OwnedByOperator Owner = "operator" // whoever answers, or resumes
+	OwnedByParent   Owner = "parent"   // the run above, which holds it
+	OwnedByRuntime  Owner = "runtime"  // a time, an event, or the end of a run below
 )
 
 // Initiator is who made a run wait, or go on; the set is closed.

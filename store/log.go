@@ -17,6 +17,7 @@ type Log struct {
 	mu    sync.Mutex
 	views *simplelru.LRU[string, *View] // by the digest of the head
 	bytes int
+	epoch int // how often all was forgotten
 }
 
 // maxViews bounds what a Log keeps in memory, in bytes of plain chunks.
@@ -50,7 +51,7 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, events []agen
 func (l *Log) View(ctx context.Context, digest string) (*View, error) {
 	var chain []Chunk
 	var sizes []int
-	base := &View{}
+	base, epoch := &View{}, l.now()
 	for at := digest; at != ""; {
 		if v, ok := l.cached(at); ok {
 			base = v
@@ -78,7 +79,7 @@ func (l *Log) View(ctx context.Context, digest string) (*View, error) {
 		v.events = append(v.events, chain[i].Events...)
 		v.size += sizes[i]
 	}
-	l.keep(v)
+	l.keep(v, epoch)
 	return v, nil
 }
 
@@ -88,10 +89,30 @@ func (l *Log) cached(digest string) (*View, bool) {
 	return l.views.Get(digest)
 }
 
-// keep remembers a view in the place of the one that it grew from.
-func (l *Log) keep(v *View) {
+// now is the epoch in which what is read may be kept.
+func (l *Log) now() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// forget drops all that is in memory, and what is being read in this moment:
+// chunks were deleted.
+func (l *Log) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epoch++
+	l.views.Purge()
+}
+
+// keep remembers a view in the place of the one that it grew from, if nothing
+// was deleted since its reading began.
+func (l *Log) keep(v *View, epoch int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch != l.epoch {
+		return
+	}
 	l.views.Remove(v.prev)
 	if !l.views.Contains(v.head) {
 		l.bytes += v.size
@@ -100,88 +121,4 @@ func (l *Log) keep(v *View) {
 	for l.bytes > maxViews && l.views.Len() > 1 {
 		l.views.RemoveOldest()
 	}
-}
-
-// View is a log up to one event. It is never changed.
-type View struct {
-	events     []agent.Event
-	size       int
-	head, prev string
-}
-
-// Events lists the log's events. The slice must not be changed.
-func (v *View) Events() []agent.Event { return v.events }
-
-// With returns the view continued by the events of an open tail, up to the
-// event with the number upTo. Events that the view has already are skipped, so
-// a tail may be younger or older than the view.
-func (v *View) With(tail []agent.Event, upTo int64) *View {
-	last := int64(0)
-	if n := len(v.events); n > 0 {
-		last = v.events[n-1].Seq
-	}
-	events := slices.Clip(v.events)
-	for _, e := range tail {
-		if e.Seq > last && e.Seq <= upTo {
-			events = append(events, e)
-		}
-	}
-	for len(events) > 0 && events[len(events)-1].Seq > upTo {
-		events = events[:len(events)-1]
-	}
-	return &View{events: events, size: v.size, head: v.head}
-}
-
-// Seq is the number of the view's last event; zero where it has none.
-func (v *View) Seq() int64 {
-	if n := len(v.events); n > 0 {
-		return v.events[n-1].Seq
-	}
-	return 0
-}
-
-// Spec is the recorded Spec of the view's last run; nil where no run began.
-func (v *View) Spec() *agent.Spec {
-	for _, e := range slices.Backward(v.events) {
-		if e.Started != nil {
-			return e.Started.Spec
-		}
-	}
-	return nil
-}
-
-// Messages lists what the view's last run is to know: all that was said in the
-// session, or since the last run that began anew, or since it was summed up.
-func (v *View) Messages() []agent.Message {
-	from := 0
-	for i, e := range v.events {
-		if e.Type == agent.Compacted || e.Started != nil && e.Started.Carry == agent.CarryReset {
-			from = i
-		}
-	}
-	out := make([]agent.Message, 0, len(v.events)/4)
-	for _, e := range v.events[from:] {
-		if e.Message != nil {
-			out = append(out, *e.Message)
-		}
-	}
-	return out
-}
-
-// Call finds a tool call of the view's last run by our id.
-func (v *View) Call(id string) (agent.ToolCall, bool) {
-	for _, e := range slices.Backward(v.events) {
-		if e.Started != nil {
-			break
-		}
-		if e.Message == nil || e.Message.Role != agent.RoleAssistant {
-			continue
-		}
-		for _, c := range e.Message.ToolCalls() {
-			if c.ID == id {
-				return c, true
-			}
-		}
-	}
-	return agent.ToolCall{}, false
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -9,34 +10,71 @@ import (
 
 // Store keeps chunks and heads. Its methods may be called from many goroutines
 // and processes at once. What they return by way of codes is part of the
-// contract; anything that a later attempt may mend is [agent.StoreUnavailable].
+// contract; anything that a later attempt may mend is [agent.StoreUnavailable],
+// also a context that is over. testsuite.Store tells whether a store keeps it.
 type Store interface {
 	// PutChunk keeps data under its digest, durably when it returns. Putting the
-	// same digest twice is no error: the content is the same.
+	// same digest again is no error, for the content is the same; it renews the
+	// time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk away from a
+	// writer that is about to refer to it.
 	PutChunk(ctx context.Context, digest string, data []byte) error
 	// Chunk returns what was put, or [agent.ChunkMissing].
 	Chunk(ctx context.Context, digest string) ([]byte, error)
-	// Head returns a session's head, or [agent.NotFound].
+	// Chunks lists every chunk, in order of digest. An error ends the list. What
+	// is put or deleted meanwhile may be in it or not.
+	Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error]
+	// DeleteChunk removes a chunk if it was last put before a time, and tells
+	// whether the chunk is gone: also one that was not there is, and a younger one
+	// is not. Who puts it at the same time either renews it before or puts it anew.
+	DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error)
+
+	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged]
+	// where it can't be read.
 	Head(ctx context.Context, session string) (Head, error)
 	// PutHead replaces a session's head if the stored one has the version
 	// h.Version-1 (none is version 0), else it returns [agent.Stale] and
 	// changes nothing.
 	PutHead(ctx context.Context, h Head) error
+	// Heads lists the head of every session whose name begins with prefix, in
+	// order of session. [agent.ChunkDamaged] tells of one head that can't be read,
+	// with its Session where that is known, and the list goes on; any other error
+	// ends it. What is put or deleted meanwhile may be in it or not.
+	Heads(ctx context.Context, prefix string) iter.Seq2[Head, error]
+	// DeleteHead removes a session's head if the stored one has the version, else
+	// it returns [agent.Stale] and changes nothing. One that is gone is no error.
+	DeleteHead(ctx context.Context, session string, version int64) error
+}
+
+// ChunkInfo is what a [Store] knows of a chunk without reading it.
+type ChunkInfo struct {
+	Digest string
+	Size   int64     // as stored, in bytes
+	Put    time.Time // when it was last put, by the store's clock
 }
 
 // Head says where a session's log ends and where its numbers stand. It outlives
 // the retention of Temporal's histories.
 type Head struct {
-	V       int          `json:"v"`
-	Version int64        `json:"version"` // 1, 2, 3 … over the session's life
-	Session string       `json:"session"`
-	Run     string       `json:"run"` // the last run that wrote it
-	Agent   string       `json:"agent"`
-	Status  agent.Status `json:"status"`
+	V       int    `json:"v"`
+	Version int64  `json:"version"` // 1, 2, 3 … over the session's life
+	Session string `json:"session"`
+	Run     string `json:"run"` // the last run that wrote it
+	// Begun is when that run began. Of two runs the later one is right about the
+	// session: the other was terminated, and its last write came late.
+	Begun  time.Time    `json:"begun,omitzero"`
+	Agent  string       `json:"agent"`
+	Status agent.Status `json:"status"`
 	// Digest names the last sealed chunk.
 	Digest string `json:"digest"`
 	// Seq is the number of the log's last event.
 	Seq int64 `json:"seq"`
+	// State is the version of the session's state.
+	State int `json:"state,omitempty"`
+	// Imported is the id of the export that the session came with; empty for one that
+	// began here. It stays over the session's life, so that no export is used twice.
+	Imported string `json:"imported,omitempty"`
+	// Import names the chunk with that export, until a run has gone on from it.
+	Import string `json:"import,omitempty"`
 	// Numbers are the session's: they are never used again.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Updated time.Time     `json:"updated"`

@@ -1,0 +1,22 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// Models lists the full names of the agent's model and of its fallbacks, in the
+// order in which they are asked.
+func (d Definition) Models() []string { return append([]string{d.Model}, d.Fallbacks...) }
+
+func (d Definition) checkFallbacks() error {
+	for i, name := range d.Fallbacks {
+		if strings.TrimSpace(name) == "" {
+			return Errorf(InvalidInput, "agent %s: fallbacks[%d] is empty; name a model", d.Name, i).At("fallbacks")
+		}
+		if slices.Contains(d.Models()[:i+1], name) {
+			return Errorf(InvalidInput, "agent %s: fallbacks[%d]: %s is asked already; name another model", d.Name, i, name).At("fallbacks")
+		}
+	}
+	return nil
+}

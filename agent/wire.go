@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// The live events (wire §9): they have no cursor, are not recorded, and may be
+// lost. Whoever reads only what is recorded misses nothing.
+const (
+	DeltaText     EventType = "delta.text"     // continues the text of the turn's reply
+	DeltaThinking EventType = "delta.thinking" // continues the thinking of the turn's reply
+	DeltaVoid     EventType = "delta.void"     // the model is asked again: the turn's pieces so far are void
+	DeltaLost     EventType = "delta.lost"     // the reader was slow, and pieces were dropped here
+	CallProgress  EventType = "call.progress"  // a tool's remark while it works
+)
+
+// WireEvent is an event as readers get it (wire §9): one form for every type,
+// for what is recorded and for what is live.
+type WireEvent struct {
+	V int `json:"v"`
+	// Cursor is where a reader comes back: it gets what came after. Empty for live
+	// events.
+	Cursor  string    `json:"cursor,omitempty"`
+	Type    EventType `json:"type"`
+	Time    time.Time `json:"time"`
+	Session string    `json:"session"` // whose log it is read from
+	// Run is the run that the event is of. In a session that was forked off
+	// another one, it may be a run of that one.
+	Run  string `json:"run"`
+	Turn int    `json:"turn,omitempty"`
+	// Data is one JSON object, of the type's own shape (docs/events.md).
+	Data json.RawMessage `json:"data"`
+}
+
+// Wire is the event as readers get it, in the log of a session and of a run. It
+// fails, with [Internal], only where JSON that the event holds is none.
+func (e Event) Wire(session, run string) (WireEvent, error) {
+	data, err := json.Marshal(e.data())
+	if err != nil {
+		return WireEvent{}, Errorf(Internal, "event %d of session %s can't be written: %w", e.Seq, session, err)
+	}
+	return WireEvent{
+		V: Version, Cursor: Cursor(e.Seq), Type: e.Type, Time: e.Time.UTC(), Session: session, Run: run, Turn: e.Turn, Data: data,
+	}, nil
+}
+
+// Cursor names the place in a log behind an event.
+func Cursor(seq int64) string { return strconv.FormatInt(seq, 10) }
+
+// CursorSeq is the number of the event that a cursor names; zero for the empty
+// one, the log's beginning. It returns [InvalidInput], at the path "after", for
+// what is no cursor.
+func CursorSeq(cursor string) (int64, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	seq, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || seq < 0 || Cursor(seq) != cursor {
+		return 0, Errorf(InvalidInput, "after: %q is no cursor; a cursor is that of an event, such as \"118\", and none is the beginning", cursor).At("after")
+	}
+	return seq, nil
+}
+
+// BeyondEnd refuses a cursor that no event of a log has, with [InvalidInput].
+func BeyondEnd(after, last int64) *Error {
+	return Errorf(InvalidInput, "after: the log's last event has the cursor %q, and %q is beyond it: is it the cursor of another session?", Cursor(last), Cursor(after)).At("after")
+}
+
+// data is what the event says, in its wire form: an object, never nil.
+func (e Event) data() any {
+	switch {
+	case e.Started != nil:
+		return wireStart(*e.Started)
+	case e.Compaction != nil:
+		return wireCompaction{*e.Compaction, e.Message}
+	case e.Message != nil:
+		return e.Message
+	case e.Call != nil:
+		return wireCall{*e.Call, e.Call.Status == CallOK}
+	case e.Checkpoint != nil:
+		return wireCheckpoint{CheckpointID(e.Seq), *e.Checkpoint}
+	case e.Outcome != nil:
+		return e.Outcome
+	case e.Suspension != nil:
+		return e.Suspension
+	case e.Resumed != nil:
+		return e.Resumed
+	case e.Hold != nil:
+		return e.Hold
+	case e.Request != nil:
+		return e.Request
+	}
+	return e.rest()
+}
+
+func (e Event) rest() any {
+	switch {
+	case e.Answer != nil:
+		return e.Answer
+	case e.Child != nil:
+		return e.Child
+	case e.Refusal != nil:
+		return e.Refusal
+	case e.Forked != nil:
+		return e.Forked
+	case e.Migrated != nil:
+		return e.Migrated
+	case e.Extended != "":
+		return wireLimit{e.Extended}
+	}
+	return struct{}{}
+}
+
+// wireStarted is a start without the recorded Spec, which is long and for the
+// runtime: its name and its model are enough to know who speaks.
+type wireStarted struct {
+	Agent     string `json:"agent,omitempty"`
+	Model     string `json:"model,omitempty"`
+	By        string `json:"by,omitempty"`
+	Carry     Carry  `json:"carry,omitempty"`
+	Recovered string `json:"recovered,omitempty"`
+	Lost      string `json:"lost,omitempty"`
+}
+
+func wireStart(s Started) wireStarted {
+	w := wireStarted{By: s.By, Carry: s.Carry, Recovered: s.Recovered, Lost: s.Lost}
+	if s.Spec != nil {
+		w.Agent, w.Model = s.Spec.Name, s.Spec.Model
+	}
+	return w
+}
+
+type wireCompaction struct {
+	Compaction
+	Message *Message `json:"message,omitempty"`
+}
+
+type wireCall struct {
+	CallNote
+	OK bool `json:"ok,omitempty"`
+}
+
+type wireCheckpoint struct {
+	ID string `json:"checkpoint"`
+	Checkpoint
+}
+
+type wireLimit struct {
+	Limit Code `json:"limit"`
+}

@@ -1,0 +1,226 @@
+package journal_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// book writes a log as runs would.
+type book struct {
+	events []agent.Event
+	turn   int
+	tokens int64
+}
+
+func (b *book) add(e agent.Event) int64 {
+	e.Seq, e.Turn = int64(len(b.events)+1), b.turn
+	e.Time = time.Unix(e.Seq, 0).UTC()
+	b.events = append(b.events, e)
+	return e.Seq
+}
+
+func (b *book) view() *store.View { return (&store.View{}).With(b.events, int64(len(b.events))) }
+
+var spec = &agent.Spec{Definition: agent.Definition{Name: "payer"}, Toolset: []agent.ToolSpec{{Name: "look", ReadOnly: true}, {Name: "pay"}}}
+
+func (b *book) run(id string, forked *agent.Forked, said string) {
+	b.turn, b.tokens = 0, 0
+	b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: id, Spec: spec}})
+	if forked != nil {
+		b.add(agent.Event{Type: agent.RunForked, Forked: forked})
+	}
+	if said != "" {
+		b.say(agent.RoleUser, said)
+	}
+}
+
+func (b *book) say(role agent.Role, text string) {
+	m := agent.TextMessage(role, text)
+	b.add(agent.Event{Type: agent.Said, Message: &m})
+}
+
+// calls is a turn with one call; it returns its checkpoint.
+func (b *book) calls(tool string, status agent.CallStatus, set map[string]json.RawMessage) string {
+	b.begin()
+	id := agent.CallID(b.turn, 1)
+	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, Tool: tool}}}}})
+	b.add(agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: id, Tool: tool, Status: status}})
+	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: id, Tool: tool, Status: status, Text: "done"}}}}})
+	return b.end(set)
+}
+
+func (b *book) begin() {
+	b.turn++
+	b.add(agent.Event{Type: agent.TurnStarted})
+}
+
+func (b *book) end(set map[string]json.RawMessage) string {
+	b.tokens += 10
+	return agent.CheckpointID(b.add(agent.Event{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: b.tokens}, Set: set}}))
+}
+
+func (b *book) says(text string) string {
+	b.begin()
+	b.say(agent.RoleAssistant, text)
+	return b.end(nil)
+}
+
+func (b *book) ends(status agent.Status) {
+	b.add(agent.Event{Type: "run." + agent.EventType(status), Outcome: &agent.Outcome{Status: status, Usage: agent.Usage{Input: b.tokens}}})
+}
+
+func texts(messages []agent.Message) (out []string) {
+	for _, m := range messages {
+		if t := m.TextOf(); t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func value(v string) map[string]json.RawMessage {
+	return map[string]json.RawMessage{"paid": json.RawMessage(v)}
+}
+
+// paid is a session whose run looked, paid, and failed on its third turn.
+func paid() (b *book, looked, payed, failed string) {
+	b = &book{}
+	b.run("r1", nil, "pay invoice 118")
+	looked = b.calls("look", agent.CallOK, nil)
+	payed = b.calls("pay", agent.CallOK, value("118"))
+	b.begin()
+	failed = b.end(nil)
+	b.ends(agent.Failed)
+	return b, looked, payed, failed
+}
+
+func TestPoints(t *testing.T) {
+	b, looked, payed, failed := paid()
+	v := b.view()
+	var ids []string
+	for _, p := range journal.Points(v) {
+		ids = append(ids, p.ID)
+	}
+	require.Equal(t, []string{"cp-2", looked, payed, failed}, ids)
+	p, err := journal.Find(v, payed)
+	require.NoError(t, err)
+	require.Equal(t, 2, p.Turn)
+	require.Equal(t, int64(20), p.Usage.Input)
+	require.Equal(t, 5, p.Messages)
+	require.Equal(t, "payer", p.Agent)
+	for _, id := range []string{"cp-4", "cp-99"} {
+		_, err := journal.Find(v, id)
+		require.ErrorIs(t, err, agent.NotFound, id)
+	}
+	for _, id := range []string{"4", "cp-", "cp-04", "cp--1", "s-4"} {
+		_, err := journal.Find(v, id)
+		require.ErrorIs(t, err, agent.InvalidInput, id)
+	}
+}
+
+func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
+	b, looked, payed, _ := paid()
+	plan := func(id string) (kept, again []string) {
+		v := b.view()
+		p, err := journal.Find(v, id)
+		require.NoError(t, err)
+		whole := journal.PlanOf(v, p)
+		for _, e := range whole.Kept {
+			kept = append(kept, e.Run+" "+e.Call+" "+e.Tool)
+		}
+		for _, e := range whole.Again {
+			again = append(again, e.Run+" "+e.Call+" "+e.Tool)
+		}
+		return kept, again
+	}
+	kept, again := plan(looked)
+	require.Empty(t, kept, "looking changes nothing")
+	require.Equal(t, []string{"r1 t2.1 pay"}, again)
+	kept, again = plan(payed)
+	require.Equal(t, []string{"r1 t2.1 pay"}, kept)
+	require.Empty(t, again)
+
+	// A fork behind the first turn pays once more: from then on the first payment is
+	// neither known nor would it be made again by going back into the fork.
+	b.run("r2", &agent.Forked{Session: "s", Run: "r1", Checkpoint: looked}, "")
+	second := b.calls("pay", agent.CallUnknown, nil)
+	kept, again = plan(second)
+	require.Equal(t, []string{"r2 t1.1 pay"}, kept)
+	require.Empty(t, again)
+}
+
+func TestForkKnowsThePrefixAndNothingElse(t *testing.T) {
+	b, looked, payed, _ := paid()
+	b.run("r2", &agent.Forked{Session: "s", Run: "r1", Checkpoint: looked}, "pay 119 instead")
+	v := b.view()
+	require.Equal(t, []string{"pay invoice 118", "pay 119 instead"}, texts(v.Messages()))
+	require.Empty(t, v.State(), "the payment's note lies behind the point")
+	b.ends(agent.Completed)
+	b.run("r3", &agent.Forked{Session: "s", Run: "r1", Checkpoint: payed}, "and thank them")
+	v = b.view()
+	require.Equal(t, []string{"pay invoice 118", "and thank them"}, texts(v.Messages()))
+	require.JSONEq(t, "118", string(v.State()["paid"]))
+	runs := journal.Runs(v.Events())
+	require.Len(t, runs, 3)
+	require.Equal(t, payed, runs[2].Forked.Checkpoint)
+	require.Equal(t, []agent.Status{agent.Failed, agent.Completed, agent.Running}, []agent.Status{runs[0].Status, runs[1].Status, runs[2].Status})
+}
+
+func TestRetryBeginsWhereTheModelHasSomethingToAnswer(t *testing.T) {
+	b, _, _, failed := paid()
+	p, err := journal.Last(b.view(), "r1")
+	require.NoError(t, err)
+	require.Equal(t, failed, p.ID, "the third turn had no answer, so all before it stands")
+
+	talked := &book{}
+	talked.run("r1", nil, "go")
+	said := talked.says("no")
+	talked.ends(agent.Failed)
+	p, err = journal.Last(talked.view(), "r1")
+	require.NoError(t, err)
+	require.NotEqual(t, said, p.ID)
+	require.Equal(t, 0, p.Turn, "an answer can't be answered")
+}
+
+func TestUnsaid(t *testing.T) {
+	b := &book{}
+	b.run("r1", nil, "first")
+	one := b.says("hello")
+	b.say(agent.RoleUser, "second")
+	two := b.says("again")
+	b.ends(agent.Completed)
+	b.run("r2", nil, "third")
+	three := b.says("fine")
+	v := b.view()
+	for at, want := range map[string]string{one: "cp-0", two: one, three: agent.CheckpointID(10)} {
+		p, err := journal.Find(v, at)
+		require.NoError(t, err)
+		p, err = journal.Unsaid(v, p)
+		require.NoError(t, err)
+		require.Equal(t, want, p.ID, at)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	b, looked, payed, _ := paid()
+	v := b.view()
+	from, err := journal.Find(v, looked)
+	require.NoError(t, err)
+	to, err := journal.Find(v, payed)
+	require.NoError(t, err)
+	d := journal.Diff(v, from, to)
+	require.Equal(t, 3, d.Common)
+	require.Empty(t, d.Gone)
+	require.Len(t, d.Came, 2)
+	require.JSONEq(t, "118", string(d.State["paid"]))
+	back := journal.Diff(v, to, from)
+	require.Len(t, back.Gone, 2)
+	require.Equal(t, "null", string(back.State["paid"]))
+}

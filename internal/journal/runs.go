@@ -1,0 +1,47 @@
+package journal
+
+import "github.com/fermata-agents/fermata/agent"
+
+// Runs lists a log's runs in their order.
+func Runs(events []agent.Event) (runs []agent.Record) {
+	for _, e := range events {
+		if e.Started != nil {
+			runs = append(runs, agent.Record{
+				Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.Running, First: e.Seq, Started: e.Time,
+			})
+		}
+		if len(runs) == 0 {
+			continue
+		}
+		r := &runs[len(runs)-1]
+		r.Last = e.Seq
+		switch {
+		case e.Forked != nil:
+			r.Forked = e.Forked
+		case e.Checkpoint != nil:
+			r.Turns, r.Usage, r.Cost = e.Turn, e.Checkpoint.Usage, e.Checkpoint.Cost
+		case e.Type == agent.RunSuspended:
+			r.Status = agent.Suspended
+		case e.Type == agent.RunResumed:
+			r.Status = agent.Running
+		case e.Outcome != nil:
+			r.Status, r.Reason, r.Usage, r.Cost, r.Ended = e.Outcome.Status, e.Outcome.Reason, e.Outcome.Usage, e.Outcome.Cost, e.Time
+		}
+	}
+	return runs
+}
+
+// Run finds a run by its id or by the first 8 or more characters of it; the last
+// one where it is empty.
+func Run(events []agent.Event, said string) (agent.Record, error) {
+	runs := Runs(events)
+	if said == "" && len(runs) > 0 {
+		return runs[len(runs)-1], nil
+	}
+	for _, r := range runs {
+		if agent.NamesRun(said, r.Run) {
+			return r, nil
+		}
+	}
+	return agent.Record{}, agent.Errorf(agent.NotFound, "the session's log has no run %s; see fermata runs", said).At("run")
+}

@@ -1,0 +1,95 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// shortest is what a text is never cut below, in bytes: rather are the oldest
+// messages left out.
+const shortest = 512
+
+// Fit cuts messages to a length in bytes: the longest texts first, in their
+// middle, and then the oldest messages. The messages themselves are not changed.
+func Fit(entries []store.Entry, room int) []store.Entry {
+	if Bytes(entries) <= room {
+		return entries
+	}
+	for start := 0; ; start = next(entries, start) {
+		rest := entries[start:]
+		if start == len(entries) || length(rest, shortest) <= room || next(entries, start) >= len(entries) {
+			return cutTo(rest, widest(rest, room))
+		}
+	}
+}
+
+// widest is the length that texts may have so that all of it fits.
+func widest(entries []store.Entry, room int) int {
+	low, high := shortest, room
+	for low+1 < high {
+		if mid := (low + high) / 2; length(entries, mid) <= room {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// length is that of messages whose texts are cut to a length.
+func length(entries []store.Entry, width int) int {
+	n := Bytes(entries)
+	for _, e := range entries {
+		for _, p := range e.Parts {
+			if text := textOf(p); text != nil && len(*text) > width {
+				n -= len(*text) - width
+			}
+		}
+	}
+	return n
+}
+
+// textOf is what can be cut of a part; nil where nothing can.
+func textOf(p agent.Part) *string {
+	switch {
+	case p.Type == agent.PartText:
+		return &p.Text
+	case p.Type == agent.PartResult && p.Result != nil:
+		return &p.Result.Text
+	}
+	return nil
+}
+
+func cutTo(entries []store.Entry, width int) []store.Entry {
+	out := slices.Clone(entries)
+	for i, e := range out {
+		out[i].Parts = slices.Clone(e.Parts)
+		for j, p := range e.Parts {
+			text := textOf(p)
+			if text == nil || len(*text) <= width {
+				continue
+			}
+			if p.Result != nil {
+				r := *p.Result
+				r.Text = cut(r.Text, width)
+				out[i].Parts[j].Result = &r
+				continue
+			}
+			out[i].Parts[j].Text = cut(p.Text, width)
+		}
+	}
+	return out
+}
+
+// cut leaves out the middle of a text, and says so in it.
+func cut(text string, width int) string {
+	mark := fmt.Sprintf("\n[… %d bytes are left out here, to fit the model's window …]\n", len(text)-width)
+	room := max(0, width-len(mark))
+	head := room * 2 / 3
+	tail := room - head
+	return strings.ToValidUTF8(text[:head], "") + mark + strings.ToValidUTF8(text[len(text)-tail:], "")
+}

@@ -1,0 +1,97 @@
+package window
+
+import (
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Meter tells about how many tokens a request has, by its length. The number of
+// tokens in a byte is taken from what the model itself has counted in the last
+// turn, and never less than most texts have.
+type Meter struct {
+	perByte float64
+	fixed   int // bytes of instructions and tools
+}
+
+// Tokens in a byte: where nothing was counted yet, and the bounds of what is believed.
+const (
+	usual = 1.0 / 3
+	least = 1.0 / 4
+	most  = 1.0
+)
+
+// NewMeter returns the meter for a log's last run and the Spec that it is asked with.
+func NewMeter(v *store.View, spec *agent.Spec) Meter {
+	m := Meter{perByte: usual, fixed: len(spec.Instructions) + len(spec.Output)}
+	for _, t := range spec.Toolset {
+		m.fixed += frame + len(t.Name) + len(t.Description) + len(t.Input)
+	}
+	if counted, at := lastTurn(v.Events()); counted > 0 {
+		if bytes := m.fixed + Bytes(v.UpTo(at).Entries()); bytes > 1<<12 {
+			m.perByte = min(max(float64(counted)/float64(bytes), least), most)
+		}
+	}
+	return m
+}
+
+// lastTurn finds how many tokens the model counted in the request of the last turn
+// that it answered, and the event up to which that request went.
+func lastTurn(events []agent.Event) (counted, at int64) {
+	var end, begin agent.Event
+	var before agent.Usage
+	for i := len(events) - 1; i >= 0; i-- {
+		e := events[i]
+		switch {
+		case e.Started != nil && e.Started.Anew() || e.Type == agent.Compacted && begin.Seq == 0:
+			i = 0
+		case e.Checkpoint != nil && end.Seq == 0:
+			end = e
+		case e.Checkpoint != nil && begin.Seq > 0:
+			before, i = e.Checkpoint.Usage, 0
+		case e.Type == agent.TurnStarted && end.Seq > 0 && begin.Seq == 0:
+			begin = e
+		}
+	}
+	if begin.Seq == 0 {
+		return 0, 0
+	}
+	return end.Checkpoint.Usage.Input - before.Input, begin.Seq
+}
+
+// Tokens is about how many tokens a request with some messages has.
+func (m Meter) Tokens(entries []store.Entry) int64 { return m.of(m.fixed + Bytes(entries)) }
+
+// Part is about how many of them are of some messages alone.
+func (m Meter) Part(entries []store.Entry) int64 { return m.of(Bytes(entries)) }
+
+func (m Meter) of(bytes int) int64 { return int64(float64(bytes) * m.perByte) }
+
+// Room is how many bytes of messages a request of so many tokens may have.
+func (m Meter) Room(tokens int64) int { return max(0, int(float64(tokens)/m.perByte)-m.fixed) }
+
+// frame is about what a provider's form of a message or a part takes, in bytes.
+const frame = 64
+
+// Bytes is the length of messages, about, as providers are sent them.
+func Bytes(entries []store.Entry) (n int) {
+	for _, e := range entries {
+		n += frame*(1+len(e.Parts)) + e.Size()
+	}
+	return n
+}
+
+// Limit is how many tokens a request may have, so that there is room for the
+// reply; zero where the window is not known.
+func Limit(spec *agent.Spec) int64 {
+	if spec.Window <= 0 {
+		return 0
+	}
+	reply := spec.MaxOutputTokens
+	if reply == 0 {
+		reply = spec.MaxOutput
+	}
+	if reply == 0 {
+		reply = spec.Window / 10
+	}
+	return int64(spec.Window - min(reply, spec.Window/2))
+}

@@ -1,0 +1,117 @@
+package window_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/store"
+)
+
+func said(seq int64, role agent.Role, text string) store.Entry {
+	return store.Entry{Seq: seq, Message: agent.TextMessage(role, text)}
+}
+
+// turn is a call and its result.
+func turn(seq int64, result string) []store.Entry {
+	id := agent.CallID(int(seq), 1)
+	return []store.Entry{
+		{Seq: seq, Message: agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{ID: id, Tool: "look"}}}}},
+		{Seq: seq + 1, Message: agent.Message{Role: agent.RoleTool, Parts: []agent.Part{{Type: agent.PartResult, Result: &agent.ToolResult{Call: id, Tool: "look", Text: result}}}}},
+	}
+}
+
+func meter(t require.TestingT) window.Meter {
+	v := &store.View{}
+	return window.NewMeter(v, &agent.Spec{})
+}
+
+// Whatever is asked for, calls stay with their results, and what stays fits into
+// its share.
+func TestSplitTearsNoCallFromItsResult(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var entries []store.Entry
+		for range rapid.IntRange(1, 30).Draw(t, "messages") {
+			size := rapid.SampledFrom([]int{1, 100, 5000}).Draw(t, "size")
+			if seq := int64(len(entries) + 1); rapid.Bool().Draw(t, "call") {
+				entries = append(entries, turn(seq, strings.Repeat("r", size))...)
+			} else {
+				entries = append(entries, said(seq, agent.RoleUser, strings.Repeat("u", size)))
+			}
+		}
+		limit := rapid.Int64Range(100, 20_000).Draw(t, "limit")
+		c := agent.Compacting{KeepFirst: rapid.IntRange(0, 5).Draw(t, "first"), KeepLast: rapid.IntRange(-1, 12).Draw(t, "last")}
+		m := meter(t)
+		first, from := window.Split(entries, m, limit, c)
+		require.LessOrEqual(t, first, from)
+		require.LessOrEqual(t, from, len(entries))
+		for _, at := range []int{first, from} {
+			require.False(t, at > 0 && at < len(entries) && entries[at].Role == agent.RoleTool, "parted before a result, at %d", at)
+		}
+		require.LessOrEqual(t, m.Part(entries[from:]), limit/2+1)
+		require.LessOrEqual(t, m.Part(entries[:first]), limit/5+1)
+	})
+}
+
+func TestFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var entries []store.Entry
+		for range rapid.IntRange(1, 40).Draw(t, "messages") {
+			size := rapid.SampledFrom([]int{1, 600, 40_000}).Draw(t, "size")
+			if seq := int64(len(entries) + 1); rapid.Bool().Draw(t, "call") {
+				entries = append(entries, turn(seq, strings.Repeat("ä", size))...)
+			} else {
+				entries = append(entries, said(seq, agent.RoleUser, strings.Repeat("u", size)))
+			}
+		}
+		before := window.Bytes(entries)
+		room := rapid.IntRange(2000, 200_000).Draw(t, "room")
+		fitted := window.Fit(entries, room)
+		require.LessOrEqual(t, window.Bytes(fitted), room, "it fits")
+		require.Equal(t, before, window.Bytes(entries), "the messages themselves stay")
+		require.NotEqual(t, agent.RoleTool, fitted[0].Role, "no result without its call")
+		require.Equal(t, entries[len(entries)-1].Seq, fitted[len(fitted)-1].Seq, "the newest stays")
+	})
+}
+
+func TestWhatIsCutSaysSo(t *testing.T) {
+	text := "the beginning " + strings.Repeat("x", 10_000) + " the end"
+	fitted := window.Fit([]store.Entry{said(1, agent.RoleUser, text)}, 3000)
+	got := fitted[0].TextOf()
+	require.Less(t, len(got), 3000)
+	require.True(t, strings.HasPrefix(got, "the beginning "))
+	require.True(t, strings.HasSuffix(got, " the end"))
+	require.Contains(t, got, "bytes are left out here")
+}
+
+// The meter believes what the model has counted, within reason.
+func TestMeterLearnsFromTheLastTurn(t *testing.T) {
+	text := strings.Repeat("word ", 4000)
+	first := agent.TextMessage(agent.RoleUser, text)
+	spec := &agent.Spec{}
+	log := func(counted int64) *store.View {
+		events := []agent.Event{
+			{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "r", Spec: spec}}, {Seq: 2, Type: agent.Said, Message: &first},
+			{Seq: 3, Type: agent.TurnStarted}, {Seq: 4, Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: counted}}},
+		}
+		return (&store.View{}).With(events, 4)
+	}
+	tokens := func(counted int64) int64 {
+		v := log(counted)
+		return window.NewMeter(v, spec).Tokens(v.Entries())
+	}
+	require.InDelta(t, 8000, tokens(8000), 10)
+	require.InDelta(t, 20_000/4, tokens(10), 100, "a count that can't be is not believed")
+	require.InDelta(t, 20_000/3, tokens(0), 100, "nor is none")
+}
+
+func TestLimitLeavesRoomForTheReply(t *testing.T) {
+	require.Zero(t, window.Limit(&agent.Spec{}))
+	require.Equal(t, int64(90_000), window.Limit(&agent.Spec{Window: 100_000}))
+	require.Equal(t, int64(92_000), window.Limit(&agent.Spec{Window: 100_000, MaxOutput: 8000}))
+	require.Equal(t, int64(50_000), window.Limit(&agent.Spec{Window: 100_000, MaxOutput: 200_000}))
+}

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// View is a log up to one event. It is never changed.
+type View struct {
+	events     []agent.Event
+	size       int
+	head, prev string
+}
+
+// Events lists the log's events. The slice must not be changed.
+func (v *View) Events() []agent.Event { return v.events }
+
+// With returns the view continued by the events of an open tail, up to the
+// event with the number upTo. Events that the view has already are skipped, so
+// a tail may be younger or older than the view.
+func (v *View) With(tail []agent.Event, upTo int64) *View {
+	last := int64(0)
+	if n := len(v.events); n > 0 {
+		last = v.events[n-1].Seq
+	}
+	events := slices.Clip(v.events)
+	for _, e := range tail {
+		if e.Seq > last && e.Seq <= upTo {
+			events = append(events, e)
+		}
+	}
+	for len(events) > 0 && events[len(events)-1].Seq > upTo {
+		events = events[:len(events)-1]
+	}
+	return &View{events: events, size: v.size, head: v.head}
+}
+
+// Seq is the number of the view's last event; zero where it has none.
+func (v *View) Seq() int64 {
+	if n := len(v.events); n > 0 {
+		return v.events[n-1].Seq
+	}
+	return 0
+}
+
+// Spec is the recorded Spec of the view's last run; nil where no run began.
+func (v *View) Spec() *agent.Spec {
+	for _, e := range slices.Backward(v.events) {
+		if e.Started != nil {
+			return e.Started.Spec
+		}
+	}
+	return nil
+}
+
+// Entry is a message of a log, with the number of its event.
+type Entry struct {
+	Seq int64
+	agent.Message
+}
+
+// Entries lists what the view's last run is to know: all that was said in the
+// session, or since the last run that began anew, as it is after forks and
+// compactions.
+func (v *View) Entries() []Entry { return known(v.events) }
+
+// Messages are those of [View.Entries].
+func (v *View) Messages() []agent.Message {
+	entries := v.Entries()
+	out := make([]agent.Message, len(entries))
+	for i, e := range entries {
+		out[i] = e.Message
+	}
+	return out
+}
+
+func known(events []agent.Event) []Entry {
+	out := make([]Entry, 0, len(events)/4)
+	for i, e := range events {
+		var rest []Entry
+		switch {
+		case e.Started != nil && e.Started.Carry == agent.CarryReset:
+			out = out[:0]
+		case e.Forked != nil:
+			out = known(UpTo(events[:i], e.Forked.At()))
+		case e.Compaction != nil:
+			out, rest = split(out, *e.Compaction)
+		}
+		if e.Message != nil {
+			out = append(out, Entry{e.Seq, *e.Message})
+		}
+		out = append(out, rest...)
+	}
+	return out
+}
+
+// split returns what a compaction leaves as it was, before its summary and after.
+func split(entries []Entry, c agent.Compaction) (first, last []Entry) {
+	from := len(entries)
+	if c.KeepFrom > 0 {
+		if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Seq == c.KeepFrom }); i >= 0 {
+			from = i
+		}
+	}
+	return slices.Clone(entries[:min(c.KeepFirst, from)]), entries[from:]
+}
+
+// UpTo cuts events behind the one with a number. They are shared, not copied.
+func UpTo(events []agent.Event, seq int64) []agent.Event {
+	n, _ := slices.BinarySearchFunc(events, seq+1, func(e agent.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	return events[:n]
+}
+
+// UpTo is the view as it was behind an event.
+func (v *View) UpTo(seq int64) *View {
+	return &View{events: UpTo(v.events, seq), size: v.size, head: v.head}
+}
+
+// State is the session's state as the view's last run knows it: what its tools
+// have set, by key. The values must not be changed.
+func (v *View) State() map[string]json.RawMessage { return state(v.events) }
+
+func state(events []agent.Event) map[string]json.RawMessage {
+	out := map[string]json.RawMessage{}
+	for i, e := range events {
+		switch {
+		case e.Started != nil && e.Started.Carry == agent.CarryReset:
+			clear(out)
+		case e.Forked != nil:
+			out = state(UpTo(events[:i], e.Forked.At()))
+		case e.Migrated != nil:
+			out = maps.Clone(e.Migrated.State)
+		case e.Checkpoint != nil:
+			put(out, e.Checkpoint.Set)
+		}
+	}
+	return out
+}
+
+// put sets keys; null deletes one.
+func put(state, set map[string]json.RawMessage) {
+	for k, v := range set {
+		if string(v) == "null" {
+			delete(state, k)
+			continue
+		}
+		state[k] = v
+	}
+}
+
+// Call finds a tool call of the view's last run by our id.
+func (v *View) Call(id string) (agent.ToolCall, bool) {
+	for _, e := range slices.Backward(v.events) {
+		if e.Started != nil && e.Started.Anew() {
+			break
+		}
+		if e.Message == nil || e.Message.Role != agent.RoleAssistant {
+			continue
+		}
+		for _, c := range e.Message.ToolCalls() {
+			if c.ID == id {
+				return c, true
+			}
+		}
+	}
+	return agent.ToolCall{}, false
+}

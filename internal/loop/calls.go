@@ -220,6 +220,9 @@ func (s *step) returned(in Returned) error {
 		s.callTool(&s.Calls[i]) // it was not begun
 		return nil
 	}
+	if r.Status == agent.CallOK {
+		s.Calls[i].Set = in.Set // what a call that failed has set is not kept
+	}
 	s.settle(i, r)
 	s.heed(in.Hold)
 	if s.active() == 0 {
@@ -355,8 +358,8 @@ func (s *step) abandonTurn() {
 		s.settle(i, r)
 	}
 	s.sayResults()
-	s.Calls = nil
 	s.endTurn()
+	s.Calls = nil
 }
 
 // callDigest is equal for calls that ask for the same thing, however their JSON is written.

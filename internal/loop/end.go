@@ -67,6 +67,21 @@ func (s *step) cancelled(reason string) error {
 	return nil
 }
 
+// cut ends a run whose workflow was ended from outside. One whose outcome was
+// decided keeps it.
+func (s *step) cut(in Cut) error {
+	switch {
+	case s.unwritten():
+		return s.refuse("the run has not begun")
+	case s.over():
+	case in.Err != nil:
+		s.end(agent.Failed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Text, s.stamped(in.Err) })
+	default:
+		s.end(agent.Cancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Text })
+	}
+	return nil
+}
+
 // end decides the outcome. The run reaches its end when the log is stored; one
 // that never began has no part in the log and ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
@@ -79,7 +94,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
 	}
 	fill(s.Outcome)
-	if s.Phase == Opening || s.Phase == Listing {
+	if s.unwritten() {
 		s.ended()
 		return
 	}

@@ -35,6 +35,9 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.Empty(t, after.Calls, "nothing is left open at an end")
 	}
 	checkHolds(t, before, after, effects)
+	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
+		require.LessOrEqual(t, after.Wait.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
+	}
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }); carries {
 		require.Empty(t, after.Log.Tail, "nothing unsealed is carried over")
 	}

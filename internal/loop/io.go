@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -37,9 +38,43 @@ type (
 		Seq     int64
 		Version int64
 		Numbers agent.Numbers
+		// Behind is the execution of a run before this one that was ended from outside
+		// and whose last events are not stored; empty where there is none.
+		Behind string
+		// State is the version of the session's state.
+		State int
+		// Imported is the export that the session came with.
+		Imported string
 		// Sources have tools that must be listed.
 		Sources []string
 		Err     *agent.Error
+	}
+	// Located brings the point in the session's log where the run begins, or why
+	// there is none (Err).
+	Located struct {
+		Head    string
+		Seq     int64
+		Version int64
+		Numbers agent.Numbers
+		// Forked names the point where it is not the log's end; Turn and Tools are
+		// the counters there.
+		Forked *agent.Forked
+		Turn   int
+		Tools  []agent.ToolCount
+		// Migrated is the session's state where it had another version.
+		Migrated *agent.Migrated
+		// Recovered is the run whose last events were brought into the log; Lost says
+		// why they could not be.
+		Recovered, Lost string
+		Err             *agent.Error
+	}
+	// Imported brings the state of a run that was suspended elsewhere, and its whole
+	// Spec, or why they are refused (Err). The state's log is all stored here.
+	Imported struct {
+		Export string
+		State  State
+		Spec   *agent.Spec
+		Err    *agent.Error
 	}
 	// Listed brings the tools of the sources, or why they can't be had (Err).
 	Listed struct {
@@ -63,6 +98,8 @@ type (
 	Returned struct {
 		Result agent.ToolResult
 		Hold   *agent.Heard
+		// Set are keys of the session's state that the call has set.
+		Set map[string]json.RawMessage
 	}
 	// Slow is a local call that took longer than local ones may.
 	Slow struct{ Call string }
@@ -73,12 +110,19 @@ type (
 		Version int64
 		Seq     int64
 	}
-	// SealFailed tells that it can't be, and that no waiting helps.
+	// SealFailed tells that it could not be; where the error is retryable, a later
+	// attempt may succeed.
 	SealFailed struct{ Err *agent.Error }
 	// Tick tells that the time of the last [Wake] has come.
 	Tick struct{}
 	// Cancel is Temporal's own cancellation of the workflow.
 	Cancel struct{}
+	// Cut ends a run of which nothing is left but its state: somebody has terminated
+	// its workflow, or the workflow's own time was up (Err).
+	Cut struct {
+		Reason string
+		Err    *agent.Error
+	}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
 	// Said is a verb. Its answer is an [Acknowledge].
@@ -120,6 +164,8 @@ type Proof struct{ Request, Approver string }
 
 func (Begin) input()        {}
 func (Opened) input()       {}
+func (Located) input()      {}
+func (Imported) input()     {}
 func (Listed) input()       {}
 func (Replied) input()      {}
 func (ModelFailed) input()  {}
@@ -129,6 +175,7 @@ func (Sealed) input()       {}
 func (SealFailed) input()   {}
 func (Tick) input()         {}
 func (Cancel) input()       {}
+func (Cut) input()          {}
 func (Continued) input()    {}
 func (Said) input()         {}
 func (Refused) input()      {}
@@ -146,6 +193,16 @@ type Effect interface{ effect() }
 type (
 	// Open asks for [Opened].
 	Open struct{ Agent string }
+	// Locate asks for [Located]: the point From, or the log's end where it is nil,
+	// after the execution Behind was recovered, with a state of the Spec's version.
+	// Silent tells that the run has nothing to say to the model.
+	Locate struct {
+		From   *agent.From
+		Behind string
+		Silent bool
+	}
+	// Import asks for [Imported]: the signed export with a digest.
+	Import struct{ Digest string }
 	// List asks for [Listed].
 	List struct{ Sources []string }
 	// CallModel asks for [Replied] or [ModelFailed]. The conversation is the log
@@ -161,6 +218,9 @@ type (
 		// is how long it may take; zero as long as any call.
 		Summary Summary
 		Within  time.Duration
+		// Squeeze cuts what is too long for the model's window; else the reply says
+		// that it is.
+		Squeeze bool
 	}
 	// CallTool asks for [Returned].
 	CallTool struct {
@@ -241,6 +301,8 @@ type (
 )
 
 func (Open) effect()        {}
+func (Locate) effect()      {}
+func (Import) effect()      {}
 func (List) effect()        {}
 func (CallModel) effect()   {}
 func (CallTool) effect()    {}
@@ -268,4 +330,5 @@ type Summary string
 const (
 	SumHandoff Summary = "handoff" // for whoever carries on
 	SumFresh   Summary = "fresh"   // for the run itself, in the place of all that was said
+	SumCompact Summary = "compact" // for the run itself, in the place of what is older
 )

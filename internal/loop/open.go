@@ -2,6 +2,7 @@ package loop
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -36,19 +37,58 @@ func (s *step) opened(in Opened) {
 		s.fail(in.Err)
 		return
 	}
+	s.Imported = in.Imported
+	if s.Start.Import != "" {
+		s.Phase = Importing
+		s.do(Import{Digest: s.Start.Import})
+		return
+	}
 	s.Spec = in.Spec
 	s.Limits = in.Spec.Limits.Lower(s.Start.Limits)
 	if s.Limits.CostUSD > 0 && s.Spec.Price == (agent.Price{}) {
 		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", s.Spec.Model).At("limits.cost_usd"))
 		return
 	}
+	if s.Limits.CostUSD > 0 && len(s.Spec.Unpriced) > 0 {
+		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(s.Spec.Unpriced, ", ")).At("limits.cost_usd"))
+		return
+	}
 	s.do(Publish{})
 	if s.Limits.WallClock > 0 {
 		s.Deadline = s.Started.Add(time.Duration(s.Limits.WallClock))
 	}
-	if len(in.Sources) > 0 {
+	old := in.Seq > 0 && in.State != in.Spec.StateVersion && s.Start.Carry != agent.CarryReset
+	if s.Start.From != nil || in.Behind != "" || old {
+		s.Phase, s.Sources = Locating, in.Sources
+		s.do(Locate{From: s.Start.From, Behind: in.Behind, Silent: s.silent()})
+		return
+	}
+	s.list(in.Sources)
+}
+
+// silent tells whether the run was given nothing to say to the model.
+func (s *step) silent() bool { return len(inputMessage(s.Start, s.Brief).Parts) == 0 }
+
+// located takes the point where the run begins.
+func (s *step) located(in Located) {
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	s.Log.Head, s.Log.Seq, s.Log.Version, s.Numbers = in.Head, in.Seq, in.Version, in.Numbers
+	if n := in.Numbers.Hold; n > 0 {
+		s.hear(agent.Heard{Session: s.Session, N: n})
+	}
+	s.Point = &in
+	s.list(s.Sources)
+}
+
+// list asks for the tools that only their sources know.
+func (s *step) list(sources []string) {
+	s.Sources = nil
+	if len(sources) > 0 {
 		s.Phase = Listing
-		s.do(List{Sources: in.Sources})
+		s.do(List{Sources: sources})
 		return
 	}
 	s.first()
@@ -70,14 +110,20 @@ func (s *step) first() {
 	spec := s.bounded(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
 	s.Spec = &spec
-	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
-		Run: s.Run, By: s.Start.By, Carry: s.Start.Carry, Spec: s.Spec,
-	}})
+	anew := s.Log.Seq == 0 || s.Start.Carry == agent.CarryReset
+	s.opening()
 	for _, h := range s.Holds {
 		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
 	}
-	s.say(inputMessage(s.Start, s.Brief))
+	switch m := inputMessage(s.Start, s.Brief); {
+	case len(m.Parts) == 0: // it goes on where a checkpoint is
+	case s.Start.Carry == agent.CarryCompact && !anew:
+		s.Fresh = agent.CompactedForCarry
+		s.Letters = slices.Insert(s.Letters, 0, Letter{Message: m, Mode: agent.SendSteer})
+	default:
+		s.say(m)
+	}
 	if s.Start.Park != nil {
 		s.park(*s.Start.Park, agent.ByOperator, "")
 	}
@@ -85,9 +131,33 @@ func (s *step) first() {
 	s.Spec, s.Start, s.Brief, s.Phase = &rules, nil, "", Resting
 }
 
+// opening writes what the run is and where in the session's log it begins.
+func (s *step) opening() {
+	e := agent.Started{Run: s.Run, By: s.Start.By, Carry: s.Start.Carry, Spec: s.Spec}
+	p := s.Point
+	s.Point = nil
+	if p == nil {
+		s.record(agent.Event{Type: agent.RunStarted, Started: &e})
+		return
+	}
+	e.Recovered, e.Lost = p.Recovered, p.Lost
+	s.record(agent.Event{Type: agent.RunStarted, Started: &e})
+	if p.Forked != nil {
+		// The counters go on, so that the ids of calls stay apart; the limits are new.
+		s.Turn, s.Base.Turns, s.Tools = p.Turn, p.Turn, p.Tools
+		s.record(agent.Event{Type: agent.RunForked, Forked: p.Forked})
+	}
+	if p.Migrated != nil {
+		s.record(agent.Event{Type: agent.StateMigrated, Migrated: p.Migrated})
+	}
+}
+
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
 	s.Wake, s.Leasing = time.Time{}, false
+	if s.Wait != nil {
+		s.Wait.Carried = true
+	}
 	for i := range s.Children {
 		s.Children[i].Alone = s.Children[i].live() // nobody tells of its end but itself
 	}

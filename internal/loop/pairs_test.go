@@ -71,6 +71,8 @@ func (w *world) note(e Effect) {
 		w.todo = append(w.todo, Sealed{Head: "h", Seq: e.To})
 	case Fold:
 		w.todo = append(w.todo, Folded{Handoff: e.Known})
+	case CarryOver:
+		w.todo = append(w.todo, Continued{})
 	case Abandon:
 		w.abandon()
 	}

@@ -87,8 +87,15 @@ func (s *step) unpark() {
 	case agent.ResumeWithInput:
 		s.goOnWith("The time until which you waited has come.", c.Input)
 	default:
-		s.Fresh = s.Turn > 0
+		s.fresh()
 		s.goOnWith("The time until which you waited has come.", "")
+	}
+}
+
+// fresh lets the run go on from a summary of what was said.
+func (s *step) fresh() {
+	if s.Turn > 0 && s.Fresh == "" {
+		s.Fresh = agent.CompactedForResume
 	}
 }
 

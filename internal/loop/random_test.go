@@ -42,6 +42,9 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			if s = next; s.Phase == Ended {
 				return
 			}
+			if s.Portable() == nil && rapid.IntRange(0, 3).Draw(t, "moves") == 0 {
+				s = move(t, s, now)
+			}
 		}
 	})
 }
@@ -49,8 +52,8 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // drawInput makes inputs that fit the phase, and now and then one that does not.
 func drawInput(t *rapid.T, s State) Input {
 	fitting := map[Phase][]string{
-		Opening: {"opened", "not-opened"}, Asking: {"says", "calls", "calls", "length", "fails", "held"}, Working: {"result"},
-		Summing: {"says", "fails", "held"}, Draining: {"folded"},
+		Opening: {"opened", "opened", "not-opened"}, Locating: {"located"}, Asking: {"says", "calls", "calls", "length", "fails", "held", "full"}, Working: {"result"},
+		Summing: {"says", "fails", "held", "compacts"}, Draining: {"folded"},
 	}[s.Phase]
 	if s.Log.Sealing > 0 {
 		fitting = append(fitting, "sealed", "sealed", "not-sealed")
@@ -59,11 +62,22 @@ func drawInput(t *rapid.T, s State) Input {
 		fitting = append(fitting, "verb", "verb", "time-up")
 	}
 	if len(fitting) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
-		fitting = []string{"opened", "says", "calls", "result", "sealed", "time-up", "cancel", "fails", "verb", "verb", "verb"}
+		fitting = []string{"opened", "says", "calls", "result", "sealed", "time-up", "cancel", "fails", "cut", "verb", "verb", "verb"}
 	}
 	switch rapid.SampledFrom(fitting).Draw(t, "input") {
 	case "opened":
+		if rapid.Bool().Draw(t, "behind") {
+			return Opened{Spec: drawSpec(t), Head: "old", Seq: 9, Behind: "e"}
+		}
 		return Opened{Spec: drawSpec(t)}
+	case "located":
+		return Located{Head: "old", Seq: 12, Version: 3, Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
+	case "full":
+		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishFull}}
+	case "compacts":
+		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Compaction: &agent.Compaction{}, Parts: []agent.Part{{Type: agent.PartText, Text: "sum"}}}}
+	case "cut":
+		return Cut{Reason: agent.ReasonTerminated}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.UnknownAgent, "no")}
 	case "says":
@@ -90,7 +104,7 @@ func drawInput(t *rapid.T, s State) Input {
 	case "sealed":
 		return Sealed{Head: "h", Seq: s.Log.Sealing}
 	case "not-sealed":
-		return SealFailed{Err: agent.Errorf(agent.StoreUnavailable, "no")}
+		return SealFailed{Err: agent.Errorf(rapid.SampledFrom([]agent.Code{agent.StoreUnavailable, agent.StoreUnavailable, agent.ChunkDamaged}).Draw(t, "code"), "no")}
 	case "time-up":
 		return Tick{}
 	}

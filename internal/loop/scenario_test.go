@@ -47,6 +47,7 @@ type player struct {
 	state State
 	now   time.Time
 	full  bool
+	moved State // of a run that was suspended elsewhere
 	out   strings.Builder
 }
 
@@ -71,6 +72,10 @@ func (p *player) line(line string) {
 		return
 	case "full":
 		p.full = true
+		return
+	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
+		p.moved = exported(p.t, p.state)
+		p.state = State{}
 		return
 	case "fresh": // a new execution, whose history is short; its state went over the wire
 		p.full = false
@@ -103,6 +108,16 @@ func (p *player) step(in Input) {
 	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.Phase, next.Turn, waitText(next))
 }
 
+// exported is a state as an export has it: it went over the wire, and all of its
+// log is stored.
+func exported(t require.TestingT, s State) (out State) {
+	s.Log = Log{Head: "moved", Seq: s.Log.Seq, Version: 1}
+	raw, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &out))
+	return out
+}
+
 func newEvents(before, after State) (events []agent.Event) {
 	for _, e := range after.Log.Tail {
 		if e.Seq > before.Log.Seq {
@@ -123,6 +138,42 @@ func (p *player) input(verb, rest string) Input {
 		spec.Name, spec.Model = "a", "m"
 		spec.Definition = spec.Definition.WithDefaults()
 		return Opened{Spec: &spec}
+	case "started": // a start that says more
+		start := agent.Start{Agent: "a"}
+		p.decode(rest, &start)
+		if start.Import != "" {
+			return Begin{Session: "s", Run: "r2", Start: start}
+		}
+		return Begin{Session: "s", Run: "r", Start: start}
+	case "opened-old": // a session that has a log, in an older version of its state
+		in := p.input("opened", "").(Opened)
+		in.Head, in.Seq, in.Version, in.State, in.Behind = "old", 40, 7, 1, rest
+		return in
+	case "located":
+		in := Located{Head: "old", Seq: 40, Version: 7}
+		p.decode(rest, &in)
+		return in
+	case "imported":
+		spec := agent.Spec{V: 1}
+		spec.Name, spec.Model = "a", "m"
+		return Imported{Export: "e", State: p.moved, Spec: &spec}
+	case "not-imported":
+		return Imported{Err: agent.Errorf(agent.Code(rest), "no")}
+	case "set": // a call that sets keys of the state
+		f := strings.SplitN(rest, " ", 2)
+		in := Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallOK, Text: "kept"}}
+		p.decode(f[1], &in.Set)
+		return in
+	case "compacts": // a summary in the place of what is before an event
+		f := strings.SplitN(rest, " ", 2)
+		from, err := strconv.Atoi(f[0])
+		require.NoError(p.t, err)
+		return Replied{Ask: p.state.Ask, Reply: agent.Reply{
+			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
+			Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
+		}}
+	case "cut": // the workflow was terminated
+		return Cut{Reason: agent.ReasonTerminated}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -22,6 +23,9 @@ func (s *step) sealRest(final bool) {
 }
 
 func (s *step) seal(final bool) {
+	if !s.Log.Again.IsZero() {
+		return // the store has failed, and is given time
+	}
 	s.Log.Sealing = s.Log.Seq
 	s.do(Seal{To: s.Log.Seq, Final: final})
 }
@@ -31,7 +35,7 @@ func (s *step) sealed(in Sealed) error {
 	if in.Seq != s.Log.Sealing {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
-	s.Log.Head, s.Log.Version, s.Log.Sealing = in.Head, in.Version, 0
+	s.Log.Head, s.Log.Version, s.Log.Sealing, s.Log.Fault, s.Log.Tries = in.Head, in.Version, 0, nil, 0
 	rest := slices.IndexFunc(s.Log.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(s.Log.Tail)
@@ -62,10 +66,22 @@ func (s *step) carried() {
 	}
 }
 
+// Times between attempts to seal, where the store is down.
+const (
+	againFirst = 5 * time.Second
+	againMost  = 5 * time.Minute
+)
+
 // sealFailed ends a run whose log can't be stored: it does not claim to be what
-// nobody could go on with.
+// nobody could go on with. Where the store may come back it is tried again, and
+// until then the run says why it neither rests nor ends.
 func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.Sealing = 0
+	if err.Retryable {
+		s.Log.Fault, s.Log.Again = err, s.At.Add(min(againFirst<<min(s.Log.Tries, 10), againMost))
+		s.Log.Tries++
+		return nil
+	}
 	if s.Phase != Ending {
 		s.fail(err)
 		return nil

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -15,6 +16,14 @@ type State struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
 	Phase   Phase  `json:"phase"`
+	// Imported is the export that the session came with; empty for one that began
+	// here. Former is the run that this one goes on with, where it did.
+	Imported string `json:"imported,omitempty"`
+	Former   string `json:"former,omitempty"`
+	// Sources are asked for their tools, and Point is where the log begins for the
+	// run, until it has opened.
+	Sources []string `json:"sources,omitempty"`
+	Point   *Located `json:"point,omitempty"`
 	// Start is what was asked for, until the run has opened, and Brief the text of
 	// its briefing.
 	Start *agent.Start `json:"start,omitempty"`
@@ -87,8 +96,13 @@ type State struct {
 	Parked  time.Duration         `json:"parked,omitempty"` // spent suspended
 	// Note is said to the model once, behind everything, and is not stored.
 	Note string `json:"note,omitempty"`
-	// Fresh tells that the next turn begins from a summary.
-	Fresh bool `json:"fresh,omitempty"`
+	// Fresh is why the next turn begins from a summary; empty where it does not.
+	Fresh string `json:"fresh,omitempty"`
+	// Sum is what the summary is for that the model is asked for, in phase summing.
+	Sum Summary `json:"sum,omitempty"`
+	// Squeezed tells that the conversation was compacted in this turn: what is still
+	// too long is cut.
+	Squeezed bool `json:"squeezed,omitempty"`
 	// Base is what was used up when a limit was renewed.
 	Base agent.Limits `json:"base,omitzero"`
 	// Told are the last verbs with an id and what became of them.
@@ -107,18 +121,20 @@ type Phase string
 
 // The phases, in the order in which a run meets them.
 const (
-	New      Phase = ""
-	Opening  Phase = "opening"  // waits for the Spec and the session's head
-	Listing  Phase = "listing"  // waits for the tools of the Spec's sources
-	Resting  Phase = "resting"  // between two turns, for as long as something stands before the next
-	Asking   Phase = "asking"   // waits for the model
-	Working  Phase = "working"  // waits for the turn's calls
-	Summing  Phase = "summing"  // waits for the model's summary
-	Carrying Phase = "carrying" // waits for the last seal before a new execution
-	Draining Phase = "draining" // waits for the runs below
-	Folding  Phase = "folding"  // waits for the handoff
-	Ending   Phase = "ending"   // waits for the last seal of the run
-	Ended    Phase = "ended"
+	New       Phase = ""
+	Opening   Phase = "opening"   // waits for the Spec and the session's head
+	Locating  Phase = "locating"  // waits for the point in the log where the run begins
+	Importing Phase = "importing" // waits for the state of a run that was suspended elsewhere
+	Listing   Phase = "listing"   // waits for the tools of the Spec's sources
+	Resting   Phase = "resting"   // between two turns, for as long as something stands before the next
+	Asking    Phase = "asking"    // waits for the model
+	Working   Phase = "working"   // waits for the turn's calls
+	Summing   Phase = "summing"   // waits for the model's summary
+	Carrying  Phase = "carrying"  // waits for the last seal before a new execution
+	Draining  Phase = "draining"  // waits for the runs below
+	Folding   Phase = "folding"   // waits for the handoff
+	Ending    Phase = "ending"    // waits for the last seal of the run
+	Ended     Phase = "ended"
 )
 
 // Log is a session's log as the run sees it: a chain of sealed chunks, of which
@@ -133,6 +149,11 @@ type Log struct {
 	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
+	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
+	// Again when the next is made.
+	Fault *agent.Error `json:"fault,omitempty"`
+	Tries int          `json:"tries,omitempty"`
+	Again time.Time    `json:"again,omitzero"`
 }
 
 // Call is a tool call of the turn.
@@ -154,6 +175,8 @@ type Call struct {
 	Approver string `json:"approver,omitempty"`
 	// Edited tells that the arguments are a person's and not the model's.
 	Edited bool `json:"edited,omitempty"`
+	// Set are keys of the session's state that the call has set.
+	Set map[string]json.RawMessage `json:"set,omitempty"`
 }
 
 // CallState is where a call stands.
@@ -221,10 +244,15 @@ func (s State) Status() agent.Status {
 		return s.Outcome.Status
 	case s.Wait == nil || s.over():
 		return agent.Running
-	case s.Wait.Resting:
+	case s.Wait.Saved:
 		return agent.Suspended
 	}
 	return agent.Suspending
+}
+
+// unwritten tells whether the run has no part in the log yet.
+func (s State) unwritten() bool {
+	return s.Phase == New || s.Phase == Opening || s.Phase == Locating || s.Phase == Importing || s.Phase == Listing
 }
 
 // over tells whether the run's outcome is decided.
@@ -238,6 +266,10 @@ func (s State) doing() []agent.Doing {
 		doing = append(doing, agent.Doing{Kind: agent.DoingModel, What: s.Spec.Model, Since: s.Asked})
 	case Carrying, Ending:
 		doing = append(doing, agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Since})
+	default:
+		if s.Wait != nil && s.Wait.Resting && !s.Wait.Saved {
+			doing = append(doing, agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Since})
+		}
 	}
 	for _, c := range s.Calls {
 		switch c.State {
@@ -255,7 +287,7 @@ func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Since, Turn: s.Turn,
 		Doing: s.doing(), Suspension: s.Suspension(), Children: s.counts(), Queued: len(s.Letters), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost,
-		Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Refused,
+		Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Refused, Fault: s.Log.Fault,
 	}
 	switch {
 	case s.Phase == Ended:

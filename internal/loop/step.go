@@ -50,6 +50,10 @@ func (s *step) receive(in Input) error {
 		return s.expect(New, func() { s.begin(in) })
 	case Opened:
 		return s.expect(Opening, func() { s.opened(in) })
+	case Located:
+		return s.expect(Locating, func() { s.located(in) })
+	case Imported:
+		return s.expect(Importing, func() { s.imported(in) })
 	case Listed:
 		return s.expect(Listing, func() { s.listed(in) })
 	case Replied:
@@ -68,6 +72,8 @@ func (s *step) receive(in Input) error {
 		return s.tick()
 	case Cancel:
 		return s.cancelled(agent.ReasonRequested)
+	case Cut:
+		return s.cut(in)
 	case Continued:
 		return s.expect(Carrying, s.continued)
 	case Said:
@@ -141,7 +147,7 @@ func (s *step) goOn() {
 	case !resting:
 	case s.Phase == Resting && s.Stopping != nil:
 		s.sumUp()
-	case s.Full && !s.foreground():
+	case (s.Full || s.parkedLong()) && !s.foreground():
 		s.Phase = Carrying
 		s.carried()
 	case s.Phase == Resting && !s.waits():
@@ -163,7 +169,7 @@ func (s *step) record(e agent.Event) {
 // tell records an event of a run that has begun its part of the log; what came
 // before that is told there.
 func (s *step) tell(e agent.Event) {
-	if s.Phase != New && s.Phase != Opening && s.Phase != Listing {
+	if !s.unwritten() {
 		s.record(e)
 	}
 }

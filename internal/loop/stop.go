@@ -57,7 +57,7 @@ func (s *step) stop(o agent.StopOrder) error {
 	s.stopChildren(o)
 	s.lift(agent.HoldOwn)
 	s.lift(agent.HoldInherited)
-	s.Park, s.Fresh, s.Note = nil, false, ""
+	s.Park, s.Fresh, s.Note = nil, "", ""
 	s.dropRequests()
 	s.skipWaiting(whyStopped + " before the call was begun")
 	switch {
@@ -108,7 +108,7 @@ func (s *step) tickStopping(due func(time.Time) bool) {
 	}
 	if s.Giving == nil && s.Phase == Summing {
 		s.do(Abandon{})
-		s.summed("")
+		s.summed("", nil)
 	}
 	if s.Giving != nil {
 		s.givenUp()
@@ -128,32 +128,6 @@ func (s *step) sumUp() {
 	default:
 		s.fold()
 	}
-}
-
-// summarise asks the model for a summary, without tools; it is not a turn.
-func (s *step) summarise(kind Summary) {
-	s.Phase, s.Asked, s.Ask = Summing, s.At, s.Log.Seq
-	left := time.Duration(0)
-	if s.Stopping != nil {
-		left = s.Stopping.Until.Sub(s.At)
-	}
-	s.do(CallModel{Turn: s.Turn, Seq: s.Log.Seq, AfterToolResult: len(s.Tools) > 0, Summary: kind, Within: left})
-}
-
-// summed takes the summary, which is empty where the model gave none.
-func (s *step) summed(text string) {
-	s.Phase = Resting
-	if s.Stopping != nil {
-		s.Stopping.Summed, s.Stopping.Said = true, text
-		return
-	}
-	s.Fresh = false
-	if text == "" {
-		return // all that was said is better than nothing of it
-	}
-	m := agent.TextMessage(agent.RoleUser, text)
-	m.Note = agent.NoteSummary
-	s.record(agent.Event{Type: agent.Compacted, Message: &m})
 }
 
 // fold asks for the handoff, made of what the run knows for sure.

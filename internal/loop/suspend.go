@@ -11,9 +11,14 @@ import (
 // What that is stands in Holds, Requests and Park.
 type Wait struct {
 	ID string `json:"id"`
-	// Resting tells that nothing is in flight any more: the run is suspended and
-	// not only about to be.
-	Resting bool            `json:"resting,omitempty"`
+	// Resting tells that nothing is in flight any more, Seq is the event that says
+	// so, and Saved tells that it is stored: only then the run is suspended and not
+	// about to be.
+	Resting bool  `json:"resting,omitempty"`
+	Seq     int64 `json:"seq,omitempty"`
+	Saved   bool  `json:"saved,omitempty"`
+	// Carried tells that this execution began while the run waited.
+	Carried bool            `json:"carried,omitempty"`
 	By      agent.Initiator `json:"by"`
 	Cause   string          `json:"cause,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
@@ -61,21 +66,38 @@ func (s *step) rest() {
 	case s.Wait == nil && s.Stopping == nil && s.childrenRest():
 		s.wait(agent.ByPolicy, "children", "")
 	}
-	switch {
-	case s.Wait == nil:
-	case s.idle() && !s.Wait.Resting:
+	if s.Wait != nil && !s.Wait.Resting && s.idle() {
 		s.Wait.Resting, s.Since = true, s.At
 		s.record(agent.Event{Type: agent.RunSuspended, Suspension: s.Suspension()})
+		s.Wait.Seq = s.Log.Seq
 		s.LeaseAt = time.Time{}
-		s.do(Publish{})
-		s.report(agent.Suspended)
-		if !s.heldAboveOnly() { // else it waits, see tick: a whole tree would do it at once
-			s.sealRest(false)
-		}
-	case s.Wait.Resting && s.changed:
+	}
+	switch w := s.Wait; {
+	case w == nil || !w.Resting:
+	case !w.Saved && !s.saved():
+		s.sealRest(false)
+	case !w.Saved || s.changed:
+		w.Saved = true
 		s.do(Publish{})
 		s.report(agent.Suspended)
 	}
+}
+
+// saved tells whether the suspension is stored, so that the run may say that it
+// is suspended. A run that nothing but an ancestor's hold keeps is stored later,
+// see tick: a whole tree would do it at once.
+func (s *step) saved() bool {
+	return s.heldAboveOnly() || s.Log.Seq-int64(len(s.Log.Tail)) >= s.Wait.Seq
+}
+
+// carryAfter is how long a run rests before it goes on in a new execution, on the
+// workers of today: a long wait does not pin an old build.
+const carryAfter = 10 * time.Minute
+
+// parkedLong tells whether it has rested for that long in this execution.
+func (s *step) parkedLong() bool {
+	w := s.Wait
+	return w != nil && w.Saved && !w.Carried && !s.At.Before(s.Since.Add(carryAfter))
 }
 
 // heldAboveOnly tells whether nothing but an ancestor's hold keeps the run.
@@ -128,6 +150,7 @@ func (s State) Suspension() *agent.Suspension {
 	case len(s.Holds) == 0:
 		v.Kind = agent.AwaitingChildren
 	}
+	v.Owner = s.owner()
 	return v
 }
 

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +23,9 @@ func describe(e agent.Event) string {
 	switch {
 	case e.Message != nil:
 		var b strings.Builder
+		if c := e.Compaction; c != nil {
+			fmt.Fprintf(&b, " %s for %s, from %d", c.Strategy, c.Reason, c.KeepFrom)
+		}
 		fmt.Fprintf(&b, " %s", e.Message.Role)
 		if e.Message.Partial {
 			b.WriteString("(partial)")
@@ -42,7 +47,11 @@ func describe(e agent.Event) string {
 	case e.Call != nil:
 		return strings.TrimRight(fmt.Sprintf(" %s %s %s", e.Call.Call, e.Call.Tool, e.Call.Status), " ")
 	case e.Checkpoint != nil:
-		return fmt.Sprintf(" %d tokens", e.Checkpoint.Usage.Total())
+		text := fmt.Sprintf(" %d tokens", e.Checkpoint.Usage.Total())
+		for _, k := range slices.Sorted(maps.Keys(e.Checkpoint.Set)) {
+			text += fmt.Sprintf(", %s is %s", k, e.Checkpoint.Set[k])
+		}
+		return text
 	case e.Outcome != nil:
 		text := fmt.Sprintf(" %s %q", e.Outcome.Reason, oneLine(e.Outcome.Text))
 		if e.Outcome.Error != nil {
@@ -67,6 +76,14 @@ func describe(e agent.Event) string {
 		return fmt.Sprintf(" %s %s", e.Child.Session, e.Child.Status)
 	case e.Refusal != nil:
 		return fmt.Sprintf(" %s: %s", e.Refusal.Verb, e.Refusal.Error.Code)
+	case e.Forked != nil:
+		return fmt.Sprintf(" %s of %s", e.Forked.Checkpoint, e.Forked.Run)
+	case e.Migrated != nil:
+		return fmt.Sprintf(" %d to %d", e.Migrated.From, e.Migrated.To)
+	case e.Started != nil && e.Started.Imported != nil:
+		return fmt.Sprintf(" %s, goes on with %s", e.Started.Run, e.Started.Imported.Run)
+	case e.Started != nil:
+		return strings.TrimRight(" "+string(e.Started.Carry)+e.Started.Lost, " ")
 	case e.Extended != "":
 		return " " + string(e.Extended)
 	}
@@ -87,6 +104,9 @@ func effectText(e Effect) string {
 		text := fmt.Sprintf("call model, turn %d, up to event %d", e.Turn, e.Seq)
 		if e.Summary != "" {
 			text += ", to sum up: " + string(e.Summary)
+		}
+		if e.Squeeze {
+			text += ", squeezed"
 		}
 		if e.Note != "" {
 			text += ", noting " + strconv.Quote(oneLine(e.Note))
@@ -127,6 +147,15 @@ func effectText(e Effect) string {
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:
 		return "open " + e.Agent
+	case Locate:
+		text := "locate"
+		if e.From != nil {
+			text += " " + e.From.Checkpoint + e.From.Retry
+		}
+		if e.Silent {
+			text += ", silent"
+		}
+		return text
 	case List:
 		return "list " + strings.Join(e.Sources, ", ")
 	}

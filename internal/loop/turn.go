@@ -1,7 +1,11 @@
 package loop
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -14,23 +18,23 @@ func (s *step) nextTurn() {
 		s.reached(err, s.Spec.OnLimit)
 		return
 	}
-	if s.Log.Sealing > 0 && s.Log.Bytes > waitAt {
+	if s.Log.Bytes > waitAt && (s.Log.Sealing > 0 || !s.Log.Again.IsZero()) {
 		return
 	}
-	if s.Fresh {
+	if s.Fresh != "" {
 		s.summarise(SumFresh)
 		return
 	}
 	s.deliver(false)
 	s.Turn++
+	s.Squeezed = false
 	s.record(agent.Event{Type: agent.TurnStarted})
-	s.Phase, s.Asked, s.Ask = Asking, s.At, s.Log.Seq
-	s.askModel(s.Note)
-	s.Note = ""
+	s.askModel()
 }
 
-func (s *step) askModel(note string) {
-	s.do(CallModel{Turn: s.Turn, Seq: s.Ask, AfterToolResult: len(s.Tools) > 0, Note: note})
+func (s *step) askModel() {
+	s.Phase, s.Asked, s.Ask = Asking, s.At, s.Log.Seq
+	s.do(CallModel{Turn: s.Turn, Seq: s.Ask, AfterToolResult: len(s.Tools) > 0, Note: s.Note, Squeeze: s.Squeezed})
 }
 
 // reached fails the run at a bound, or asks what to do (catalogue X-06).
@@ -54,19 +58,19 @@ func (s *step) replied(in Replied) {
 		return
 	}
 	s.Usage = s.Usage.Add(r.Usage)
-	s.Cost += s.Spec.Price.Of(r.Usage)
+	s.Cost += s.costOf(r)
 	given := s.Giving
 	s.Giving = nil
-	if s.Phase == Summing {
-		m := agent.Message{Parts: r.Parts}
-		text := m.TextOf()
-		if r.Finish == agent.FinishHeld {
-			text = ""
-		}
-		s.record(agent.Event{Type: agent.TurnEnded, Checkpoint: s.checkpoint()})
-		s.summed(text)
+	switch {
+	case s.Phase == Summing:
+		s.summaryCame(r)
+		return
+	case r.Finish == agent.FinishFull && given == nil && s.Stopping == nil:
+		s.Squeezed = true
+		s.summarise(SumCompact)
 		return
 	}
+	s.Note = ""
 	m := s.message(r)
 	if r.Finish == agent.FinishHeld {
 		if m.Partial = true; len(m.Parts) > 0 {
@@ -79,13 +83,21 @@ func (s *step) replied(in Replied) {
 	s.take(in, m, given)
 }
 
+// costOf is what a reply cost, with the price of the model that gave it.
+func (s *step) costOf(r agent.Reply) agent.USD {
+	if r.Model != "" {
+		return r.Cost
+	}
+	return s.Spec.Price.Of(r.Usage)
+}
+
 // again makes a model call once more that was given up for a hold which is over.
 func (s *step) again() {
 	if s.Phase == Summing {
 		s.Phase = Resting // it begins anew from there
 		return
 	}
-	s.askModel("")
+	s.askModel()
 }
 
 // take looks at a whole reply in this order: cut off, refused, then what it says
@@ -94,17 +106,17 @@ func (s *step) take(in Replied, m agent.Message, given *Giving) {
 	r := in.Reply
 	switch {
 	case r.Finish == agent.FinishLength:
-		s.unusable("it was cut off at its output limit; ask for less, or raise max_output_tokens")
+		s.unusable(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
 		return
 	case r.Finish == agent.FinishFiltered:
 		if len(m.Parts) > 0 {
 			s.say(withoutCalls(m))
 		}
 		s.endTurn()
-		s.fail(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", s.Spec.Model, quote(m.TextOf())))
+		s.fail(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
 		return
 	case m.TextOf() == "" && len(m.ToolCalls()) == 0:
-		s.unusable("it was empty")
+		s.unusable(m.Model, "it was empty")
 		return
 	}
 	s.Retried = 0
@@ -123,7 +135,7 @@ func (s *step) take(in Replied, m agent.Message, given *Giving) {
 
 // message gives a reply's calls our ids and makes it a message.
 func (s *step) message(r agent.Reply) agent.Message {
-	m := agent.Message{Role: agent.RoleAssistant, Model: s.Spec.Model}
+	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model)}
 	n := 0
 	for _, p := range r.Parts {
 		if p.Type == agent.PartCall && p.Call != nil {
@@ -139,12 +151,12 @@ func (s *step) message(r agent.Reply) agent.Message {
 
 // unusable drops a reply and asks once more; a second one in a row ends the run
 // (catalogue PA-44).
-func (s *step) unusable(why string) {
+func (s *step) unusable(model, why string) {
 	s.record(agent.Event{Type: agent.ModelRetried})
 	s.endTurn()
 	s.Retried++
 	if s.Retried > 1 {
-		s.fail(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", s.Spec.Model, why))
+		s.fail(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", model, why))
 		return
 	}
 	s.note(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
@@ -201,7 +213,16 @@ func (s *step) endTurn() {
 }
 
 func (s *step) checkpoint() *agent.Checkpoint {
-	return &agent.Checkpoint{Usage: s.Usage, Cost: s.Cost, Tools: s.Tools}
+	c := &agent.Checkpoint{Usage: s.Usage, Cost: s.Cost, Tools: s.Tools}
+	for _, call := range s.Calls {
+		for _, k := range slices.Sorted(maps.Keys(call.Set)) { //workflowcheck:ignore the order of the map is gone after sorting
+			if c.Set == nil {
+				c.Set = map[string]json.RawMessage{}
+			}
+			c.Set[k] = call.Set[k]
+		}
+	}
+	return c
 }
 
 // limit finds the first limit that stands before the next model call, in this
@@ -232,7 +253,7 @@ func (s *step) modelFailed(err *agent.Error) {
 	given := s.Giving
 	s.Giving = nil
 	if s.Phase == Summing {
-		s.summed("")
+		s.summed("", nil)
 		return
 	}
 	s.endTurn()

@@ -58,7 +58,7 @@ func asError(err error) *agent.Error {
 
 // guard refuses what was said to another run of the session, or to one at its end.
 func (s *step) guard(o agent.Order) error {
-	if o.Run != "" && !agent.NamesRun(o.Run, s.Run) {
+	if o.Run != "" && !s.names(o.Run) {
 		return s.refuseAs(agent.Stale, "run", "it is for run %s; the session's live run is %s", o.Run, s.Run)
 	}
 	if s.over() && s.verb != agent.Cancel {
@@ -136,7 +136,9 @@ func (s *step) resume(o agent.ResumeOrder) error {
 		s.Park = nil
 	}
 	s.goOnWith("Somebody resumed you.", "")
-	s.Fresh = s.Fresh || o.Fresh && s.Turn > 0
+	if o.Fresh {
+		s.fresh()
+	}
 	if o.Message != "" {
 		m := agent.TextMessage(agent.RoleUser, o.Message)
 		m.By = o.By

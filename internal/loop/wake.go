@@ -13,9 +13,12 @@ func (s *step) next() (at time.Time) {
 		if s.Phase == Ending && s.liveChildren() && s.Log.Sealing == 0 {
 			at = s.LeaveBy
 		}
-		return at
+		return earlier(at, s.Log.Again)
 	}
-	at = earlier(s.leaseDue(), s.lookDue())
+	at = earlier(earlier(s.leaseDue(), s.lookDue()), s.Log.Again)
+	if w := s.Wait; w != nil && w.Saved && !w.Carried && !s.foreground() && s.Phase != Carrying {
+		at = earlier(at, s.Since.Add(carryAfter))
+	}
 	if s.Giving != nil {
 		at = earlier(at, s.Giving.Until)
 	}
@@ -62,6 +65,9 @@ func (s *step) wake() {
 func (s *step) tick() error {
 	s.Wake = time.Time{} // it has rung
 	due := func(at time.Time) bool { return !at.IsZero() && !s.At.Before(at) }
+	if due(s.Log.Again) {
+		s.Log.Again = time.Time{}
+	}
 	if s.over() {
 		return nil // goOn looks whether it is time to leave
 	}

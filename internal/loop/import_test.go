@@ -1,0 +1,99 @@
+package loop
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// move lets a suspended run go on elsewhere: what it waits for is what it was, but
+// for the run.
+func move(t require.TestingT, s State, now time.Time) State {
+	at := exported(t, s)
+	raw, err := json.Marshal(at)
+	require.NoError(t, err)
+	again, err := json.Marshal(exported(t, at))
+	require.NoError(t, err)
+	require.JSONEq(t, string(raw), string(again), "it comes back as it went")
+
+	var next State
+	for _, in := range []Input{
+		Begin{Session: s.Session, Run: s.Run + "+", Start: agent.Start{Agent: "a", Import: "d"}},
+		Opened{}, Imported{Export: "e", State: at, Spec: &agent.Spec{}},
+	} {
+		before := next
+		var effects []Effect
+		next, effects, err = Step(next, Moment{At: now}, in)
+		require.NoError(t, err)
+		checkInvariants(t, before, next, effects)
+		for _, e := range effects {
+			switch e.(type) {
+			case CallModel, CallTool, StartChild:
+				require.Fail(t, "an import begins nothing", "%T", e)
+			}
+		}
+	}
+	was, is := s.Suspension(), next.Suspension()
+	for i := range was.Requests {
+		was.Requests[i].Run = next.Run
+	}
+	wants, err := json.Marshal(was)
+	require.NoError(t, err)
+	has, err := json.Marshal(is)
+	require.NoError(t, err)
+	require.JSONEq(t, string(wants), string(has))
+	require.Equal(t, s.Numbers, next.Numbers)
+	require.Equal(t, s.Turn, next.Turn)
+	return next
+}
+
+func TestPortable(t *testing.T) {
+	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it has not begun")
+	p.line("begin go")
+	p.line(`opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`)
+	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it asks the model")
+	p.line(`calls ask_user {"question":"Where to?"}`)
+	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it is not stored yet")
+	p.line("sealed")
+	require.NoError(t, p.state.Portable())
+
+	below := p.state
+	below.Birth = &agent.Birth{Parent: agent.Parent{Session: "above"}}
+	require.ErrorIs(t, below.Portable(), agent.InvalidInput)
+	above := p.state
+	above.Children = []Child{{Session: "s/b-1"}}
+	require.ErrorContains(t, above.Portable(), "s/b-1")
+	above.Children[0].Outcome = &agent.Outcome{}
+	require.NoError(t, above.Portable(), "what has ended below does not matter")
+}
+
+func TestOwner(t *testing.T) {
+	times := &Park{Conditions: agent.Conditions{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	own, inherited := agent.Hold{From: agent.HoldOwn}, agent.Hold{From: agent.HoldInherited}
+	for name, c := range map[string]struct {
+		s    State
+		want agent.Owner
+	}{
+		"a question":                     {State{Requests: []Request{{}}}, agent.OwnedByOperator},
+		"parked on a time":               {State{Park: times}, agent.OwnedByRuntime},
+		"parked until somebody resumes":  {State{Park: &Park{}}, agent.OwnedByOperator},
+		"runs below":                     {State{}, agent.OwnedByRuntime},
+		"held":                           {State{Holds: []agent.Hold{own}}, agent.OwnedByOperator},
+		"held and parked":                {State{Holds: []agent.Hold{own}, Park: times}, agent.OwnedByOperator},
+		"held from above":                {State{Holds: []agent.Hold{inherited}}, agent.OwnedByParent},
+		"held twice":                     {State{Holds: []agent.Hold{own, inherited}}, agent.OwnedByParent},
+		"held by its parent's own order": {State{Holds: []agent.Hold{own}, Wait: &Wait{By: agent.ByParent}}, agent.OwnedByParent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.s.Wait == nil {
+				c.s.Wait = &Wait{}
+			}
+			require.Equal(t, c.want, c.s.Suspension().Owner)
+		})
+	}
+}

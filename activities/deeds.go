@@ -12,14 +12,17 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
 )
 
 // Deeds does what the steps declare, with what this process has.
 type Deeds struct {
-	// Client asks runs for the open part of their logs.
+	// Client asks runs for the open part of their logs; nil in a test environment,
+	// where everything happens in one process.
 	Client client.Client
 	Agents map[string]Agent
 	// Model finds a model by the full name that a Spec has, also one that no agent
@@ -27,13 +30,17 @@ type Deeds struct {
 	Model   func(name string) (Model, error)
 	Tools   map[string]tool.Tool
 	Sources map[string]tool.Source // by name
-	Log     *store.Log
-	Tails   *Tails
-	Flights *Flights
-	Logger  *slog.Logger
-	// Live hears what is not recorded: pieces of replies, progress. It may be nil
-	// and must not block.
-	Live func(Live)
+	// Migrations bring sessions' states to the versions of the agents.
+	Migrations []Migration
+	Log        *store.Log
+	Tails      *Tails
+	Flights    *Flights
+	// ExportKeys are what exports of sessions may be signed with; without any none is
+	// taken.
+	ExportKeys signals.Keys
+	Logger     *slog.Logger
+	// Live hears what is not recorded: pieces of replies, progress. It may be nil.
+	Live live.Sink
 }
 
 // Agent is what an agent's next run will be made of.
@@ -66,6 +73,8 @@ type Live struct {
 // Register makes a worker do what is declared here.
 func (d *Deeds) Register(r durable.Registry) {
 	Open.Handle(r, d.open)
+	Locate.Handle(r, d.locate)
+	Import.Handle(r, d.importRun)
 	List.Handle(r, d.list)
 	AskModel.Handle(r, d.askModel)
 	CallTool.Handle(r, d.callTool)
@@ -82,8 +91,25 @@ func stopped(ctx context.Context) bool {
 }
 
 func (d *Deeds) live(l Live) {
-	if d.Live != nil {
-		d.Live(l)
+	if d.Live == nil {
+		return
+	}
+	e := live.Event{V: agent.Version, Time: time.Now().UTC(), Session: l.Session, Run: l.Run, Turn: l.Turn}
+	tell := func(t agent.EventType, data live.Data) {
+		e.Type, e.Data = t, data
+		d.Live.Publish(e)
+	}
+	if l.Restart {
+		tell(agent.DeltaVoid, live.Data{})
+	}
+	if l.Thinking != "" {
+		tell(agent.DeltaThinking, live.Data{Text: l.Thinking})
+	}
+	if l.Text != "" {
+		tell(agent.DeltaText, live.Data{Text: l.Text})
+	}
+	if l.Progress != "" {
+		tell(agent.CallProgress, live.Data{Call: l.Call, Text: l.Progress})
 	}
 }
 

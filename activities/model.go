@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type AskInput struct {
 	// the prompt for it then, and Output the schema of the answer.
 	Summary bool            `json:"summary,omitempty"`
 	Output  json.RawMessage `json:"output,omitempty"`
+	// Compact asks for a summary of what is older, in whose place it will stand;
+	// Squeeze cuts what is too long for the model's window.
+	Compact bool `json:"compact,omitempty"`
+	Squeeze bool `json:"squeeze,omitempty"`
 	// Within is how long all of it may take; zero means as long as the Spec says.
 	Within agent.Duration `json:"within,omitempty"`
 	// Heard are the holds that the run knows of, and Parent is the run above.
@@ -67,17 +72,22 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if err != nil {
 		return d.unlessStopped(ctx, "", err)
 	}
+	if in.Compact {
+		return d.compact(ctx, log, log.Spec(), in)
+	}
 	spec := in.spec(log.Spec())
-	m, err := d.Model(spec.Model)
-	if err != nil {
-		return agent.Reply{}, err
+	messages, full := fitted(log, spec, in)
+	if full {
+		return agent.Reply{Finish: agent.FinishFull}, nil
 	}
-	if activity.GetInfo(ctx).Attempt > 1 {
-		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
-	}
-	reply, heard, err := d.generate(ctx, m, spec, in.messages(log.Messages()), in)
+	reply, heard, err := d.ask(ctx, spec, messages, in)
 	if err != nil {
-		return d.unlessStopped(ctx, heard, d.providerFailed(ctx, err, spec, in))
+		if in.overflowed(spec, err) {
+			return agent.Reply{Finish: agent.FinishFull}, nil
+		}
+		held, err := d.unlessStopped(ctx, heard, err)
+		held.Model = reply.Model
+		return held, err
 	}
 	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && !in.Summary {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
@@ -85,17 +95,25 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 			return agent.Reply{}, err
 		}
 	}
-	return reply, bounded(reply, spec.Model)
+	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
+}
+
+// overflowed tells whether the provider refused a conversation as too long that can
+// still be compacted.
+func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
+	e, ok := errors.AsType[*agent.Error](err)
+	return ok && e.Provider != nil && e.Provider.Kind == agent.FaultContext && !e.Retryable &&
+		!in.Squeeze && !in.Summary && spec.Compaction.Strategy != agent.CompactNone
 }
 
 // spec is the run's, or what a summary is made with.
 func (in AskInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
 	if in.Summary {
-		s.Toolset, s.Output, s.Completion, s.ModelAttempts = nil, in.Output, agent.CompleteNatural, 1
+		s.Toolset, s.Output, s.Completion = nil, in.Output, agent.CompleteNatural
 	}
-	if in.Within > 0 {
-		s.ModelTimeout = min(s.ModelTimeout, in.Within)
+	if in.Summary && !in.Compact {
+		s.ModelAttempts = 1
 	}
 	return &s
 }
@@ -130,14 +148,18 @@ func (d *Deeds) unlessStopped(ctx context.Context, heard string, err error) (age
 // ends a stream that has fallen silent.
 func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput) (_ agent.Reply, heard string, _ error) {
 	var said strings.Builder
-	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout), errModelTime)
+	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
+		model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String()))
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := time.Duration(spec.ModelSilence)
-	watch := time.AfterFunc(silence, func() { cancel(errSilent) })
+	watch := time.AfterFunc(silence, func() {
+		cancel(model.Fault(agent.FaultTimeout, 0, 0, "the model sent nothing for "+silence.String()))
+	})
 	defer watch.Stop()
 	reply, err := m.Generate(ctx, &model.Request{
+		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature,
 	}, func(delta model.Delta) {
@@ -148,21 +170,22 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		}
 	})
 	if err != nil {
-		switch cause := context.Cause(ctx); {
-		case errors.Is(cause, errSilent):
-			err = model.Fault(agent.FaultTimeout, 0, 0, "the model sent nothing for "+silence.String())
-		case errors.Is(cause, errModelTime):
-			err = model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String())
+		if fault := outOfTime(ctx); fault != nil {
+			err = fault
 		}
 		return agent.Reply{}, said.String(), err
 	}
 	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, "", nil
 }
 
-var (
-	errSilent    = errors.New("the stream is silent")
-	errModelTime = errors.New("the model's time is up")
-)
+// outOfTime is the fault of a model that one of the two clocks gave up; nil where
+// something else ended the context, or nothing.
+func outOfTime(ctx context.Context) *agent.Error {
+	if fault, ok := errors.AsType[*agent.Error](context.Cause(ctx)); ok && fault.Provider != nil {
+		return fault
+	}
+	return nil
+}
 
 // outputFor is the schema that the model's text has to fit; under completion
 // "tool" the output is the arguments of a tool.
@@ -171,37 +194,6 @@ func outputFor(spec *agent.Spec) json.RawMessage {
 		return nil
 	}
 	return spec.Output
-}
-
-// providerFailed says of a failure which model failed, and when.
-func (d *Deeds) providerFailed(ctx context.Context, err error, spec *agent.Spec, in AskInput) error {
-	if errors.Is(err, context.Canceled) && context.Cause(ctx) != nil {
-		return &agent.Error{Code: agent.ProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
-	}
-	var e *agent.Error
-	if !errors.As(err, &e) {
-		e = model.Fault(agent.FaultTransient, 0, 0, err.Error())
-	}
-	whole := *e
-	if whole.Provider == nil {
-		whole.Provider = &agent.ProviderFault{Kind: agent.FaultTransient}
-	}
-	fault := *whole.Provider
-	fault.Model, fault.AfterToolResult = spec.Model, in.AfterToolResult
-	whole.Provider = &fault
-	whole.Message = spec.Model + ": " + whole.Message
-	attempt := int(activity.GetInfo(ctx).Attempt)
-	whole.Retryable = whole.Retryable && attempt < spec.ModelAttempts
-	whole.RetryAfter = max(whole.RetryAfter, backoff(attempt))
-	d.Logger.WarnContext(ctx, "model call failed", "session", in.Session, "run", in.Run, "turn", in.Turn,
-		"model", spec.Model, "kind", string(fault.Kind), "attempt", attempt, "retryable", whole.Retryable, "error", whole.Message)
-	return &whole
-}
-
-// backoff is how long to wait after a provider's failure that names no time: 2s,
-// 4s, 8s … 30s (catalogue PA-43).
-func backoff(attempt int) time.Duration {
-	return min(time.Second<<min(attempt, 10), 30*time.Second)
 }
 
 // checkOutput holds an answer to the Spec's schema: the text of a reply without

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
@@ -20,6 +22,8 @@ var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
 type OpenInput struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
+	// Child tells that another run gave it the work.
+	Child bool `json:"child,omitempty"`
 }
 
 // OpenResult is recorded, so that a deploy does not change a run that has begun.
@@ -31,6 +35,13 @@ type OpenResult struct {
 	Version int64      `json:"version,omitempty"`
 	// Numbers are the session's.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
+	// State is the version of the session's state.
+	State int `json:"state,omitempty"`
+	// Imported is the export that the session came with.
+	Imported string `json:"imported,omitempty"`
+	// Behind is the execution of the run before this one, if it was ended from
+	// outside and had no time to store its last events.
+	Behind string `json:"behind,omitempty"`
 }
 
 func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
@@ -46,7 +57,12 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if err := readable(head); err != nil {
 		return OpenResult{}, err
 	}
-	return OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers}, nil
+	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, State: head.State, Imported: head.Imported}
+	if in.Child { // its session is nobody's but its own
+		return out, nil
+	}
+	out.Behind, err = d.behind(ctx, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
+	return out, err
 }
 
 func readable(h store.Head) error {

@@ -23,10 +23,15 @@ type SealInput struct {
 	Run     string       `json:"run"`
 	Upto    Place        `json:"upto"`
 	Agent   string       `json:"agent"`
-	Status  agent.Status `json:"status"` // running, or the end that the run has come to
+	Status  agent.Status `json:"status"` // running, suspended, or the end that the run has come to
 	// Version is that of the session's head as the run knows it.
 	Version int64         `json:"version"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
+	// Begun is when the run began, and State the version of the session's state.
+	Begun time.Time `json:"begun,omitzero"`
+	State int       `json:"state,omitempty"`
+	// Imported is the export that the session came with.
+	Imported string `json:"imported,omitempty"`
 }
 
 // SealResult names the chunk and the head's new version.
@@ -50,15 +55,16 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 		return SealResult{}, err
 	}
 	version, err := d.putHead(ctx, store.Head{
-		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Agent: in.Agent,
-		Status: in.Status, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Begun: in.Begun, Agent: in.Agent,
+		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
 }
 
 // putHead writes a head and returns its version. Where this run wrote one that
 // it does not know of (an attempt whose answer was lost, an execution that was
-// reset), that one is its own to replace; another run's is not.
+// reset), that one is its own to replace; so is the late one of an older run, which
+// was terminated. A younger run's is not.
 func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 	err := d.Log.Store().PutHead(ctx, h)
 	if !errors.Is(err, agent.Stale) {
@@ -68,7 +74,7 @@ func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 	switch {
 	case readErr != nil:
 		return 0, readErr
-	case stored.Run != h.Run:
+	case stored.Run != h.Run && !stored.Begun.Before(h.Begun):
 		return 0, err
 	case stored.Digest == h.Digest && stored.Status == h.Status:
 		return stored.Version, nil

@@ -26,6 +26,8 @@ var CallTool = durable.Activity[ToolInput, ToolOutput]{Name: "fermata.tool"}
 type ToolOutput struct {
 	agent.ToolResult
 	Hold *agent.Heard `json:"hold,omitempty"`
+	// Set are keys of the session's state that the call has set.
+	Set map[string]json.RawMessage `json:"set,omitempty"`
 }
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
@@ -37,7 +39,9 @@ type ToolInput struct {
 	Call      string          `json:"call"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Upto      *Place          `json:"upto,omitempty"` // where the log has the arguments
+	// Upto is where the log stands; Long tells that it has the arguments.
+	Upto Place `json:"upto,omitzero"`
+	Long bool  `json:"long,omitempty"`
 	// Timeout caps the attempt; the tool's context ends with it.
 	Timeout  agent.Duration `json:"timeout"`
 	Attempts int            `json:"attempts,omitempty"`
@@ -70,7 +74,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		if info.Attempt > 1 {
 			result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the run was interrupted between two attempts. The first may or may not have had its effect."
 		}
-		return ToolOutput{result, hold}, nil
+		return ToolOutput{ToolResult: result, Hold: hold}, nil
 	}
 	switch err := d.complete(ctx, &in); {
 	case errors.Is(err, agent.Denied):
@@ -81,7 +85,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
 	defer cancel()
-	text, err := d.runTool(ctx, in, int(info.Attempt))
+	text, set, err := d.runTool(ctx, in, int(info.Attempt))
 	result.Status, result.Text = agent.CallOK, text
 	switch {
 	case err == nil:
@@ -96,16 +100,16 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		result.Status, result.Text = verdict(ctx, err, in)
 	}
 	result.Text, result.Size = bound(result.Text)
-	return ToolOutput{result, heldBy(ctx)}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Set: set}, nil
 }
 
 // complete reads from the log what the input does not have, and holds edited
 // arguments to the rules.
 func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
-	if in.Upto == nil {
+	if !in.Long && !in.Edited {
 		return nil
 	}
-	log, err := d.logUpTo(ctx, in.Run, *in.Upto)
+	log, err := d.logUpTo(ctx, in.Run, in.Upto)
 	if err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
 var errToolTime = errors.New("the tool's time is up")
 
 // runTool finds the tool and calls it. A panic is an error like others.
-func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text string, err error) {
+func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text string, set map[string]json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.Logger.ErrorContext(ctx, "tool panicked", "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -135,14 +139,22 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 		Key: agent.IdempotencyKey(in.Run, in.Call), Attempt: attempt, Arguments: in.Arguments,
 	}.WithProgress(func(note string) {
 		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
+	}).WithState(func(ctx context.Context) (map[string]json.RawMessage, error) {
+		log, err := d.logUpTo(ctx, in.Run, in.Upto)
+		if err != nil {
+			return nil, err
+		}
+		return log.State(), nil
 	})
 	if t, ok := d.Tools[in.Tool]; ok {
-		return t.Call(ctx, call)
+		text, err = t.Call(ctx, call)
+		return text, call.Changes(), err
 	}
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
-		return d.Sources[name].Call(ctx, call)
+		text, err = d.Sources[name].Call(ctx, call)
+		return text, nil, err
 	}
-	return "", agent.Errorf(agent.UnknownTool, "tool %q is not in this worker's build", in.Tool)
+	return "", nil, agent.Errorf(agent.UnknownTool, "tool %q is not in this worker's build", in.Tool)
 }
 
 // again tells whether the call is to be made once more, by failing the step.

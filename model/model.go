@@ -33,6 +33,9 @@ type Info struct {
 
 // Request is one question to a model.
 type Request struct {
+	// Call tells for whom the question is asked. It is for middleware; adapters
+	// send nothing of it.
+	Call CallInfo
 	// Model is the provider's own name for it, "claude-sonnet-5".
 	Model string
 	// Instructions are the system prompt; empty where there is none.

@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -17,6 +18,9 @@ var (
 	AttrWaitsFor = temporal.NewSearchAttributeKeyKeywordList(agent.AttrWaitsFor)
 	AttrDeadline = temporal.NewSearchAttributeKeyTime(agent.AttrDeadline)
 )
+
+// Quote writes a string in Temporal's list filter language.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // Attributes are what a listing finds a run by.
 func Attributes(name string, status agent.Status, since time.Time) []temporal.SearchAttributeUpdate {

@@ -60,6 +60,7 @@ func said() map[string]any {
 func TestGoldenPayloads(t *testing.T) {
 	all := said()
 	maps.Copy(all, held())
+	maps.Copy(all, told(t))
 	for name, command := range verbs() {
 		all[name] = command
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,10 +45,21 @@ func CheckStart(s agent.Start) error {
 	if err := agent.CheckName(s.Agent); err != nil {
 		return err
 	}
+	if s.Import != "" {
+		return checkImport(s)
+	}
 	switch s.Carry {
-	case "", agent.CarryInherit, agent.CarryReset:
+	case "", agent.CarryInherit, agent.CarryReset, agent.CarryCompact:
 	default:
-		return agent.Errorf(agent.InvalidInput, "carry must be inherit or reset, not %q", s.Carry).At("carry")
+		return agent.Errorf(agent.InvalidInput, "carry must be inherit, reset or compact, not %q", s.Carry).At("carry")
+	}
+	if s.From != nil {
+		if s.Carry == agent.CarryReset {
+			return agent.Errorf(agent.InvalidInput, "carry can't be reset beside from: a run that keeps nothing begins nowhere").At("carry")
+		}
+		if err := s.From.Check(); err != nil {
+			return err
+		}
 	}
 	if len(s.ID) > agent.MaxIDLength {
 		return agent.Errorf(agent.InvalidInput, "id has %d characters; at most %d are taken", len(s.ID), agent.MaxIDLength).At("id")
@@ -64,7 +76,28 @@ func CheckStart(s agent.Start) error {
 	if err := s.Limits.Check(); err != nil {
 		return err
 	}
+	if s.From != nil && empty(s.Input) {
+		return nil // it goes on where the checkpoint is
+	}
 	return checkInput(s.Input)
+}
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// checkImport refuses whatever an imported run has from where it was.
+func checkImport(s agent.Start) error {
+	if !digestForm.MatchString(s.Import) {
+		return agent.Errorf(agent.InvalidInput, "import must be the digest of an export in the store; fermata import makes it").At("import")
+	}
+	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Limits == agent.Limits{} && len(s.Labels) == 0
+	if !plain || !empty(s.Input) {
+		return agent.Errorf(agent.InvalidInput, "beside import only agent, by and meta are taken: the run goes on as it was").At("import")
+	}
+	return nil
+}
+
+func empty(in agent.Input) bool {
+	return in.Text == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil
 }
 
 // checkInput wants something to do, said by a user: parts of other roles are no input.

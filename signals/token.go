@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"maps"
 	"regexp"
 	"slices"
@@ -133,6 +134,23 @@ func (k Keys) Verify(token string, c Claim, now time.Time) (approver string, ref
 		return "", agent.Errorf(agent.Expired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).At("token")
 	}
 	return c.Approver, nil
+}
+
+// MAC begins the signing of something else than a token (HMAC-SHA256) with one of
+// the keys. What it is signed for goes in first, so that it is good for nothing
+// else. Errors are [agent.InvalidInput]: an unknown key, or one that is too short.
+func (k Keys) MAC(keyID, purpose string) (hash.Hash, error) {
+	switch secret, known := k[keyID]; {
+	case !known || !keyForm.MatchString(keyID):
+		return nil, agent.Errorf(agent.InvalidInput, "no key of that id is known")
+	case len(secret) < minSecret:
+		return nil, agent.Errorf(agent.InvalidInput, "the key has %d bytes; at least %d are wanted", len(secret), minSecret)
+	default:
+		mac := hmac.New(sha256.New, secret)
+		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(purpose))))
+		mac.Write([]byte(purpose))
+		return mac, nil
+	}
 }
 
 // ApproverOf reads whom a token names, without a look at whether it is good: for

@@ -32,6 +32,8 @@ type Call struct {
 	Arguments json.RawMessage
 
 	progress func(string)
+	state    func(context.Context) (map[string]json.RawMessage, error)
+	set      map[string]json.RawMessage
 }
 
 // Progress tells how far a call is. It may be called often: it costs no history.

@@ -19,12 +19,9 @@ func (b *bench) start(t *testing.T, start agent.Start) *agent.Outcome {
 	start.Agent, start.Input.Text = "tester", "go"
 	payload, err := converter.GetDefaultDataConverter().ToPayload(start)
 	require.NoError(t, err)
-	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
+	b.play(payload)
 	return b.outcome(t)
 }
-
-// after does something when so much time has passed.
-func (b *bench) after(d time.Duration, do func()) { b.RegisterDelayedCallback(do, d) }
 
 func (b *bench) signal(name, payload string) { b.SignalWorkflow(name, json.RawMessage(payload)) }
 
@@ -46,6 +43,7 @@ func TestParkedForAWeek(t *testing.T) {
 	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
 	require.Equal(t, 168*time.Hour, time.Duration(o.Parked).Round(time.Minute))
 	require.Equal(t, 168*time.Hour, b.Now().Sub(begun).Round(time.Minute))
+	require.Equal(t, 1, b.executions, "a long wait goes on in a new execution, once")
 	messages := b.script.Requests()[0].Messages
 	require.Equal(t, "look again", messages[1].TextOf())
 	require.Equal(t, agent.NoteResumed, messages[2].Note)

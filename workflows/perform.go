@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
@@ -19,6 +19,10 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	switch e := e.(type) {
 	case loop.Open:
 		r.open(ctx, e)
+	case loop.Locate:
+		r.locate(ctx, e)
+	case loop.Import:
+		r.importRun(ctx, e)
 	case loop.List:
 		r.list(ctx, e)
 	case loop.CallModel:
@@ -114,9 +118,24 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 10 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
-	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent})
+	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Birth != nil})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
-		return loop.Opened{Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Sources: o.Sources, Err: err}
+		return loop.Opened{
+			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Sources: o.Sources, Behind: o.Behind, State: o.State,
+			Imported: o.Imported, Err: err,
+		}
+	})
+}
+
+func (r *run) locate(ctx workflow.Context, e loop.Locate) {
+	f := activities.Locate.Start(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
+	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, State: r.state.Spec.StateVersion})
+	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
+		return loop.Located{
+			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
+			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
+		}
 	})
 }
 
@@ -144,67 +163,26 @@ var neverRetried = []string{"payloadSizeError"}
 // can say itself that its time was up.
 const grace = 15 * time.Second
 
-func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
-	in := activities.AskInput{
-		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx), AfterToolResult: e.AfterToolResult,
-		Note: e.Note, Heard: r.state.Heard, Parent: r.parent(),
-	}
-	timeout := time.Duration(r.state.Spec.ModelTimeout)
-	if e.Summary != "" {
-		in.Summary, in.Note, in.Output, in.Within = true, freshPrompt, nil, agent.Duration(e.Within)
-	}
-	if e.Summary == loop.SumHandoff {
-		in.Note, in.Output = handoff.Prompt, handoff.SummarySchema()
-	}
-	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
-		RetryPolicy: &forever, Summary: r.state.Spec.Model,
-	}, in)
-	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
-		if err != nil {
-			return loop.ModelFailed{Ask: e.Seq, Err: err}
-		}
-		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply)}
-	})
-}
-
-// parent is the run above, whose end ends this one; nil for a root.
-func (r *run) parent() *agent.Parent {
-	if r.state.Birth == nil {
-		return nil
-	}
-	return &r.state.Birth.Parent
-}
-
-// freshPrompt asks for what the run goes on with in the place of all that was said.
-const freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
-	"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
-
-// parkings reads the model's calls of await_resumption.
-func parkings(reply agent.Reply) (list []loop.Parking) {
-	for _, c := range (agent.Message{Parts: reply.Parts}).ToolCalls() {
-		if c.Tool != agent.ParkTool {
-			continue
-		}
-		reason, conditions, err := signals.DecodeParking(c.Arguments)
-		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Err: err})
-	}
-	return list
-}
-
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
-		Numbers: r.state.Numbers,
+		Numbers: r.state.Numbers, Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
 	}
-	if e.Final {
+	switch w := r.state.Wait; {
+	case e.Final:
 		in.Status = r.state.Outcome.Status
+	case w != nil && w.Resting:
+		in.Status = agent.Suspended
 	}
+	// Past a few attempts the run says what keeps it, and tries again by itself.
+	few := forever
+	few.MaximumAttempts = 4
 	f := activities.Seal.Start(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
+		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &few,
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
+			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}
 		}
 		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To}

@@ -28,6 +28,10 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 			l := r.state.Log
 			return signals.MessagesOf(l.Head, l.Seq, l.Tail, p)
 		}),
+		signals.Events.Handle(ctx, func(p signals.EventPage) (signals.EventList, error) {
+			l := r.state.Log
+			return signals.EventsOf(r.state.Session, r.state.Run, l.Seq, l.Tail, p)
+		}),
 		signals.State.Handle(ctx, func(signals.None) (json.RawMessage, error) { return json.Marshal(r.state) }),
 		signals.Tail.Handle(ctx, func(a signals.After) (signals.Open, error) {
 			return signals.OpenOf(r.state.Log.Head, r.state.Log.Tail, a), nil

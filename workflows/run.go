@@ -155,7 +155,11 @@ func (r *run) must(in loop.Input) {
 // opened tells whether the run knows what it is made of. What is said to it waits
 // until then.
 func (r *run) opened() bool {
-	return r.state.Phase != loop.New && r.state.Phase != loop.Opening
+	switch r.state.Phase {
+	case loop.New, loop.Opening, loop.Locating, loop.Importing:
+		return false
+	}
+	return true
 }
 
 // settle takes all that is ready: first what came of model and tool calls, so

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -34,12 +35,14 @@ type bench struct {
 	*sdktest.TestWorkflowEnvironment
 	script *testsuite.Script
 	deeds  *activities.Deeds
+	later  []appointment
+	// executions counts those after the first.
+	executions int
 }
 
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *bench {
 	t.Helper()
-	var suite sdktest.WorkflowTestSuite
-	b := &bench{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), script: script}
+	b := &bench{script: script}
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	def.Name, def.Model = "tester", "script"
@@ -54,11 +57,54 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 		spec.Toolset = append(spec.Toolset, tl.Spec())
 	}
 	b.deeds.Agents["tester"] = activities.Agent{Spec: spec}
+	b.fresh()
+	return b
+}
+
+// fresh makes an environment, which is good for one execution.
+func (b *bench) fresh() {
+	var suite sdktest.WorkflowTestSuite
+	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
 	b.deeds.Register(b)
 	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights}
 	b.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
 	shell.Register(b)
-	return b
+}
+
+// after does something when so much time has passed, in whichever execution.
+func (b *bench) after(d time.Duration, do func()) {
+	b.later = append(b.later, appointment{b.Now().Add(d), do})
+}
+
+type appointment struct {
+	at time.Time
+	do func()
+}
+
+// play executes a run, over all its executions.
+func (b *bench) play(args ...*commonpb.Payload) {
+	for {
+		values := make([]any, 3)
+		for i, p := range args {
+			values[i] = converter.NewRawValue(p)
+		}
+		for _, l := range b.later {
+			if d := l.at.Sub(b.Now()); d > 0 {
+				b.RegisterDelayedCallback(l.do, d)
+			}
+		}
+		b.ExecuteWorkflow(signals.WorkflowType, values...)
+		var next *workflow.ContinueAsNewError
+		if !errors.As(b.GetWorkflowError(), &next) {
+			return
+		}
+		args = next.Input.GetPayloads()
+		now := b.Now()
+		b.fresh()
+		b.SetStartTime(now)
+		b.SetContinuedExecutionRunID("the execution before")
+		b.executions++
+	}
 }
 
 // run runs the agent to its end.
@@ -66,7 +112,7 @@ func (b *bench) run(t *testing.T, input string) *agent.Outcome {
 	t.Helper()
 	payload, err := converter.GetDefaultDataConverter().ToPayload(map[string]any{"agent": "tester", "input": map[string]any{"text": input}})
 	require.NoError(t, err)
-	b.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
+	b.play(payload)
 	return b.outcome(t)
 }
 
@@ -226,7 +272,7 @@ func TestProvidersThatFail(t *testing.T) {
 		"wrong key":    {fail(agent.FaultAuth, 1), agent.ProviderAuth, 1, 0},
 		"no money":     {fail(agent.FaultQuota, 1), agent.ProviderError, 1, 0},
 		"wrong":        {fail(agent.FaultBadRequest, 1), agent.ProviderError, 1, 0},
-		"over long":    {fail(agent.FaultContext, 1), agent.ProviderError, 1, 0},
+		"over long":    {fail(agent.FaultContext, 3), agent.ProviderError, 3, 0}, // nor when it was summed up
 		"broken twice": {fail(agent.FaultTransient, 2), "", 3, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

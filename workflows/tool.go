@@ -24,8 +24,8 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 	in := activities.ToolInput{
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
-		Timeout: agent.Duration(toolTime),
-		Edited:  e.Edited, Heard: r.state.Heard, Parent: r.parent(),
+		Timeout: agent.Duration(toolTime), Upto: r.share(ctx),
+		Edited: e.Edited, Heard: r.state.Heard, Parent: r.parent(),
 	}
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout
@@ -38,18 +38,15 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 }
 
 func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
-	switch at := r.share(ctx); {
-	case in.Edited: // the rules are in the log, and the arguments are not
-		in.Upto = &at
-	case len(in.Arguments) > activities.MaxInline:
-		in.Arguments, in.Upto = nil, &at
+	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited ones are not in the log
+		in.Arguments, in.Long = nil, true
 	}
 	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set}
 	})
 }
 
@@ -62,7 +59,7 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 		if err != nil && err.Code == agent.Timeout {
 			return loop.Slow{Call: in.Call}
 		}
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set}
 	})
 }
 

@@ -1,0 +1,104 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/window"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// fitted is the conversation as the model is to see it. full tells that it is too
+// long and has to be compacted first; one that was, and is still too long, is cut.
+func fitted(log *store.View, spec *agent.Spec, in AskInput) (_ []agent.Message, full bool) {
+	entries := log.Entries()
+	limit := window.Limit(spec)
+	if limit == 0 || spec.Compaction.Strategy == agent.CompactNone {
+		return in.messages(messagesOf(entries)), false
+	}
+	m := window.NewMeter(log, spec)
+	switch tokens := m.Tokens(entries); {
+	case in.Squeeze || in.Summary:
+		entries = window.Fit(entries, m.Room(limit)*9/10-len(in.Note)) // the meter is not exact
+	case float64(tokens) > spec.Compaction.At*float64(limit):
+		return nil, true
+	}
+	return in.messages(messagesOf(entries)), false
+}
+
+func messagesOf(entries []store.Entry) []agent.Message {
+	out := make([]agent.Message, len(entries))
+	for i, e := range entries {
+		out[i] = e.Message
+	}
+	return out
+}
+
+// leftOut stands in the place of what was not summed up.
+const leftOut = "[The older part of the conversation is left out here, since it is too long for the model's window.]"
+
+// compact sums up the older part of a conversation. Where the model can't, or is
+// not to, the part is left out.
+func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, in AskInput) (agent.Reply, error) {
+	entries := log.Entries()
+	m := window.NewMeter(log, spec)
+	before := m.Tokens(entries)
+	limit := window.Limit(spec)
+	c := agent.Compaction{Strategy: spec.Compaction.Strategy, Reason: agent.CompactedForWindow, Before: before}
+	if limit == 0 || before < limit/2 { // the provider knows better
+		c.Reason, limit = agent.CompactedForOverflow, before/2
+	}
+	first, from := window.Split(entries, m, limit, spec.Compaction)
+	if first >= from {
+		return agent.Reply{Finish: agent.FinishStop}, nil // there is nothing older
+	}
+	c.KeepFirst = first
+	if from < len(entries) {
+		c.KeepFrom = entries[from].Seq
+	}
+	reply := agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
+	if c.Strategy != agent.CompactCut {
+		c.Instructed = spec.Compaction.Instructions != ""
+		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.Note)), spec, in)
+		switch {
+		case stopped(ctx):
+			return d.unlessStopped(ctx, "", err)
+		case ctx.Err() != nil || mayPass(err):
+			return agent.Reply{}, err
+		case err != nil:
+			d.Logger.WarnContext(ctx, "the conversation was not summed up; its older part is left out", "session", in.Session, "run", in.Run, "error", err)
+			c.Strategy = agent.CompactCut
+		default:
+			reply = summary
+		}
+	}
+	text := agent.Message{Parts: reply.Parts}.TextOf()
+	if most := m.Room(limit / 5); len(text) > most { // still too big (catalogue HA-146)
+		text = agent.Cut(text, most, len(text))
+	}
+	said := store.Entry{Message: agent.TextMessage(agent.RoleUser, text)}
+	reply.Parts = said.Parts
+	c.After = m.Tokens(append(append(entries[:first:first], said), entries[from:]...))
+	reply.Compaction = &c
+	return reply, nil
+}
+
+func mayPass(err error) bool {
+	e, ok := errors.AsType[*agent.Error](err)
+	return ok && e.Retryable
+}
+
+// summary asks the model for one, without its tools.
+func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput) (agent.Reply, error) {
+	in.Summary = true
+	if spec.Compaction.Instructions != "" {
+		in.Note += "\n" + spec.Compaction.Instructions
+	}
+	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(messagesOf(entries)), in)
+	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.TextOf()) == "" {
+		err = agent.Errorf(agent.BadOutput, "the summary is empty")
+	}
+	return reply, err
+}

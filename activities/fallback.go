@@ -1,0 +1,162 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// ask asks the run's model, and where it fails its fallbacks, all in one attempt.
+// Of a call that was given up it returns what was heard in the reply's stead.
+func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Message, in AskInput) (reply agent.Reply, heard string, err error) {
+	if in.Within > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Within), errWithin)
+		defer stop()
+	}
+	attempt := int(activity.GetInfo(ctx).Attempt)
+	var failed failures
+	for i, name := range spec.Models() {
+		m, err := d.Model(name)
+		if err != nil && i == 0 {
+			return reply, "", err
+		}
+		if err != nil {
+			failed = append(failed, failure{model: name, fault: faultOf(err)})
+			continue // the run is older than this build
+		}
+		window := m.Info(m.Name).Window
+		if failed.tooLongFor(window) {
+			continue
+		}
+		if attempt > 1 || i > 0 {
+			d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
+		}
+		reply, heard, err = d.generate(ctx, m, spec, messages, in)
+		if i > 0 {
+			reply.Model, reply.Cost = name, m.Info(m.Name).Price.Of(reply.Usage)
+		}
+		if err == nil {
+			return reply, "", nil
+		}
+		if ctx.Err() != nil {
+			return reply, heard, givenUp(ctx, err)
+		}
+		failed = append(failed, failure{model: name, window: window, fault: faultOf(err)})
+		d.warn(ctx, failed[len(failed)-1], in)
+		if !failed.othersMay(attempt, spec.ModelAttempts) {
+			break
+		}
+	}
+	return reply, heard, failed.fault(attempt, spec.ModelAttempts, in)
+}
+
+// errWithin ends a call that has less time than a model may take: that it was too
+// slow is not held against the model.
+var errWithin = errors.New("there was no more time")
+
+// givenUp is the failure of a call that nobody waits for any more, as far as it
+// is not somebody's wish.
+func givenUp(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errWithin) {
+		return model.Fault(agent.FaultTimeout, 0, 0, errWithin.Error())
+	}
+	return &agent.Error{Code: agent.ProviderError, Message: "the worker shut down during the call", Retryable: true, Err: err}
+}
+
+// failure is that of one model in an attempt.
+type failure struct {
+	model  string
+	window int
+	fault  *agent.Error
+}
+
+// failures are those of one attempt, in the order in which models were asked.
+type failures []failure
+
+// faultOf makes of any error the fault of a provider.
+func faultOf(err error) *agent.Error {
+	var e *agent.Error
+	if !errors.As(err, &e) {
+		e = model.Fault(agent.FaultTransient, 0, 0, err.Error())
+	}
+	whole := *e
+	if whole.Provider == nil {
+		whole.Provider = &agent.ProviderFault{Kind: agent.FaultTransient}
+	}
+	return &whole
+}
+
+// tooLongFor tells whether the conversation was too long for a model whose window
+// was as large. A window that is not known is not known to be larger.
+func (fs failures) tooLongFor(window int) bool {
+	for _, f := range fs {
+		if f.fault.Provider.Kind == agent.FaultContext && (f.window == 0 || window <= f.window) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersMay tells whether the next model is asked at once. A failure that may
+// pass is waited for first, as often as the Spec says, but that of an open circuit
+// is not. What is wrong with the request is wrong for every model.
+func (fs failures) othersMay(attempt, attempts int) bool {
+	f := fs[len(fs)-1].fault
+	if f.Retryable {
+		return attempt >= attempts || errors.Is(f, errOpen)
+	}
+	switch f.Provider.Kind {
+	case agent.FaultAuth, agent.FaultQuota, agent.FaultContext:
+		return true
+	}
+	return false
+}
+
+// fault is that of the whole attempt: the first model's, with what the others said.
+// It is retryable where one of them is. Where nobody was asked at all, it is so for
+// twice as many attempts, since a circuit that opens and closes again must not end
+// runs that would have come through.
+func (fs failures) fault(attempt, attempts int, in AskInput) error {
+	whole := *fs[0].fault
+	provider := *whole.Provider
+	provider.Model, provider.AfterToolResult = fs[0].model, in.AfterToolResult
+	whole.Provider, whole.Retryable, whole.RetryAfter = &provider, false, 0
+	said := make([]string, len(fs))
+	open := true
+	for i, f := range fs {
+		said[i] = f.model + ": " + f.fault.Message
+		open = open && errors.Is(f.fault, errOpen)
+		if !f.fault.Retryable {
+			continue
+		}
+		if !whole.Retryable || f.fault.RetryAfter < whole.RetryAfter {
+			whole.RetryAfter = f.fault.RetryAfter
+		}
+		whole.Retryable = true
+	}
+	if open && !in.Summary {
+		attempts *= 2
+	}
+	whole.Message = strings.Join(said, "; ")
+	whole.Retryable = whole.Retryable && attempt < attempts
+	whole.RetryAfter = max(whole.RetryAfter, backoff(attempt))
+	return &whole
+}
+
+func (d *Deeds) warn(ctx context.Context, f failure, in AskInput) {
+	d.Logger.WarnContext(ctx, "model call failed", "session", in.Session, "run", in.Run, "turn", in.Turn,
+		"model", f.model, "kind", string(f.fault.Provider.Kind), "attempt", activity.GetInfo(ctx).Attempt, "error", f.fault.Message)
+}
+
+// backoff is how long to wait after a provider's failure that names no time: 2s,
+// 4s, 8s … 30s (catalogue PA-43).
+func backoff(attempt int) time.Duration {
+	return min(time.Second<<min(attempt, 10), 30*time.Second)
+}

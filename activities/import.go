@@ -1,0 +1,86 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/export"
+	"github.com/fermata-agents/fermata/internal/loop"
+)
+
+// Import reads the state of a run that was suspended elsewhere from a signed export
+// in the store. Whoever may start workflows can name one: it is taken where it was
+// made with a key of the worker's, for this session, and once.
+var Import = durable.Activity[ImportInput, ImportResult]{Name: "fermata.import"}
+
+// ImportInput names the export.
+type ImportInput struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	Digest  string `json:"digest"`
+}
+
+// ImportResult is recorded. The state has no messages of the log, and says where
+// the log ends in the store here.
+type ImportResult struct {
+	Export string     `json:"export"`
+	State  loop.State `json:"state"`
+	Spec   agent.Spec `json:"spec"`
+}
+
+func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult, err error) {
+	defer beat(ctx)()
+	c, err := d.claimed(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	if out.State, err = c.Machine(); err != nil {
+		return out, err
+	}
+	if name := out.State.Spec.Name; name != in.Agent {
+		return out, agent.Errorf(agent.InvalidInput, "import refused: the export is of agent %s, not of %s", name, in.Agent).At("agent")
+	}
+	if _, err := d.Model(out.State.Spec.Model); err != nil {
+		return out, err
+	}
+	view, err := d.Log.View(ctx, c.Head.Digest)
+	if err != nil {
+		return out, err
+	}
+	spec := view.Spec()
+	if spec == nil {
+		return out, agent.Errorf(agent.Incompatible, "import refused: the log of session %s has no run", in.Session)
+	}
+	out.Export, out.Spec = c.ID, *spec
+	out.State.Log = loop.Log{Head: c.Head.Digest, Seq: c.Head.Seq, Version: importedVersion}
+	return out, nil
+}
+
+// importedVersion is that of a head that an import has put: the session's first.
+const importedVersion = 1
+
+// claimed verifies an export, and that the session's head came with it and that no
+// run has gone on from there yet.
+func (d *Deeds) claimed(ctx context.Context, in ImportInput) (c export.Content, err error) {
+	blob, err := d.Log.Blob(ctx, in.Digest)
+	if err != nil {
+		return c, err
+	}
+	if c, err = export.Open(blob, d.ExportKeys); err != nil {
+		return c, err
+	}
+	head, err := d.Log.Store().Head(ctx, in.Session)
+	switch {
+	case errors.Is(err, agent.NotFound):
+		return c, agent.Errorf(agent.Stale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)
+	case err != nil:
+		return c, err
+	case c.Session != in.Session:
+		return c, agent.Errorf(agent.InvalidInput, "import refused: the export is of session %s, not of %s", c.Session, in.Session).At("import")
+	case head.Version != importedVersion || head.Import != in.Digest || head.Imported != c.ID || head.Digest != c.Head.Digest:
+		return c, agent.Errorf(agent.Spent, "import refused: session %s has gone on since, and the export %s is used", in.Session, c.ID)
+	}
+	return c, c.Fresh(head.Updated)
+}

@@ -1,0 +1,155 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Locate finds the point in a session's log where a run begins, where that is not
+// simply its end: behind a checkpoint, after the last events of a run that was
+// terminated, or with a state of another version.
+var Locate = durable.Activity[LocateInput, LocateResult]{Name: "fermata.locate"}
+
+// LocateInput says which point is meant.
+type LocateInput struct {
+	Session string      `json:"session"`
+	From    *agent.From `json:"from,omitempty"` // nil for the log's end
+	// Behind is an execution whose run was ended from outside.
+	Behind string `json:"behind,omitempty"`
+	// Silent tells that the run brings no message: the model has to have something
+	// to answer.
+	Silent bool `json:"silent,omitempty"`
+	// State is the version of the session's state that the run's tools know.
+	State int `json:"state,omitempty"`
+}
+
+// LocateResult is where the log stands, and where in it the run begins.
+type LocateResult struct {
+	Head    string            `json:"head,omitempty"`
+	Seq     int64             `json:"seq,omitempty"`
+	Version int64             `json:"version,omitempty"`
+	Numbers agent.Numbers     `json:"numbers,omitzero"`
+	Forked  *agent.Forked     `json:"forked,omitempty"`
+	Turn    int               `json:"turn,omitempty"`
+	Tools   []agent.ToolCount `json:"tools,omitempty"`
+	// Migrated is the session's state, brought to the version.
+	Migrated  *agent.Migrated `json:"migrated,omitempty"`
+	Recovered string          `json:"recovered,omitempty"`
+	Lost      string          `json:"lost,omitempty"`
+}
+
+func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, err error) {
+	defer beat(ctx)()
+	head, err := d.Log.Store().Head(ctx, in.Session)
+	if err != nil && !errors.Is(err, agent.NotFound) {
+		return out, err
+	}
+	if in.Behind != "" {
+		if head, out.Recovered, out.Lost, err = d.recover(ctx, in, head); err != nil {
+			return out, err
+		}
+	}
+	out.Head, out.Seq, out.Version, out.Numbers = head.Digest, head.Seq, head.Version, head.Numbers
+	view, err := d.Log.View(ctx, head.Digest)
+	if err != nil {
+		return out, err
+	}
+	version := head.State
+	if in.From != nil {
+		if view, version, err = d.forkAt(ctx, in, head, view, &out); err != nil {
+			return out, err
+		}
+	}
+	out.Migrated, err = d.migrate(view.State(), version, in.State)
+	return out, err
+}
+
+// forkAt finds the checkpoint that a run begins behind, and returns the log as it
+// was there and the version of its state.
+func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, view *store.View, out *LocateResult) (*store.View, int, error) {
+	from, source := in.From, in.Session
+	if from.Session != "" && from.Session != in.Session {
+		if source = from.Session; head.Seq > 0 {
+			return nil, 0, agent.Errorf(agent.InvalidInput, "session %s has a log of its own: a checkpoint of session %s can only begin a new session", in.Session, source).At("from.session")
+		}
+		var err error
+		if view, head, err = d.foreign(ctx, source); err != nil {
+			return nil, 0, err
+		}
+	}
+	point, err := pointOf(view, head, *from)
+	if err != nil {
+		return nil, 0, err
+	}
+	if in.Silent && !journal.Asks(view, point) {
+		return nil, 0, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer; say in input.text what to do", point.ID).At("input")
+	}
+	if source != in.Session {
+		if out.Head, out.Seq, err = d.Log.Cover(ctx, head.Digest, point.Seq()); err != nil {
+			return nil, 0, err
+		}
+		out.Numbers = head.Numbers
+	}
+	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != ""}
+	out.Turn, out.Tools = point.Turn, point.Tools
+	view = view.UpTo(point.Seq())
+	return view, stateVersion(view), nil
+}
+
+func pointOf(view *store.View, head store.Head, from agent.From) (agent.Point, error) {
+	if from.Retry == "" {
+		return journal.Find(view, from.Checkpoint)
+	}
+	switch {
+	case !agent.NamesRun(from.Retry, head.Run):
+		return agent.Point{}, agent.Errorf(agent.Stale, "run %s is not the session's last, which is %s: somebody was quicker, or meant another", from.Retry, head.Run).At("from.retry")
+	case head.Status != agent.Failed:
+		return agent.Point{}, agent.Errorf(agent.Stale, "run %s has not failed, it is %s; fork it instead", head.Run, head.Status).At("from.retry")
+	case from.Checkpoint == "":
+		return journal.Last(view, head.Run)
+	}
+	return journal.Find(view, from.Checkpoint)
+}
+
+// foreign is another session's log, with what its live run has not stored yet:
+// that is stored here, as the chunk that only the new session refers to.
+func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store.Head, error) {
+	head, err := d.Log.Store().Head(ctx, session)
+	if err != nil && !errors.Is(err, agent.NotFound) {
+		return nil, head, err
+	}
+	if !head.Status.Ended() {
+		if err := d.sealOpen(ctx, session, &head); err != nil && head.Digest == "" {
+			return nil, head, err
+		}
+	}
+	view, err := d.Log.View(ctx, head.Digest)
+	return view, head, err
+}
+
+func (d *Deeds) sealOpen(ctx context.Context, session string, head *store.Head) error {
+	open, err := signals.ReadOpen(ctx, d.Client, session, "")
+	if err != nil || len(open.Events) == 0 {
+		return err
+	}
+	digest, err := d.Log.Seal(ctx, open.Head, session, head.Run, open.Events)
+	if err != nil {
+		return err
+	}
+	head.Digest, head.Seq = digest, open.Events[len(open.Events)-1].Seq
+	return nil
+}
+
+// stateVersion is the version in which a log's last run kept the session's state.
+func stateVersion(v *store.View) int {
+	if spec := v.Spec(); spec != nil {
+		return spec.StateVersion
+	}
+	return 0
+}

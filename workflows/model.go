@@ -1,0 +1,67 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
+	in := activities.AskInput{
+		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx), AfterToolResult: e.AfterToolResult,
+		Note: e.Note, Squeeze: e.Squeeze, Within: agent.Duration(e.Within), Heard: r.state.Heard, Parent: r.parent(),
+	}
+	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
+	switch e.Summary {
+	case loop.SumHandoff:
+		in.Summary, in.Note, in.Output = true, handoff.Prompt, handoff.SummarySchema()
+	case loop.SumFresh:
+		in.Summary, in.Note = true, freshPrompt
+	case loop.SumCompact:
+		in.Compact, in.Note = true, compactPrompt
+	}
+	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
+		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
+		RetryPolicy: &forever, Summary: r.state.Spec.Model,
+	}, in)
+	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
+		if err != nil {
+			return loop.ModelFailed{Ask: e.Seq, Err: err}
+		}
+		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply)}
+	})
+}
+
+// parent is the run above, whose end ends this one; nil for a root.
+func (r *run) parent() *agent.Parent {
+	if r.state.Birth == nil {
+		return nil
+	}
+	return &r.state.Birth.Parent
+}
+
+// freshPrompt asks for what the run goes on with in the place of all that was said.
+const freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
+	"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
+
+// compactPrompt asks for what stands in the place of what is older.
+const compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
+	"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
+
+// parkings reads the model's calls of await_resumption.
+func parkings(reply agent.Reply) (list []loop.Parking) {
+	for _, c := range (agent.Message{Parts: reply.Parts}).ToolCalls() {
+		if c.Tool != agent.ParkTool {
+			continue
+		}
+		reason, conditions, err := signals.DecodeParking(c.Arguments)
+		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Err: err})
+	}
+	return list
+}

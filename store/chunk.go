@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -17,7 +19,7 @@ type Chunk struct {
 	Run     string `json:"run"`
 	// Prev names the chunk before it; empty for a session's first.
 	Prev   string        `json:"prev,omitempty"`
-	Events []agent.Event `json:"events"`
+	Events []agent.Event `json:"events"` // the last field: see follow
 }
 
 // maxPlain bounds what is unpacked from a chunk, so that a planted one can't
@@ -41,20 +43,59 @@ func seal(c Chunk) (digest string, data []byte, err error) {
 // open checks a chunk's stored form against its digest and decodes it. size is
 // the length of the plain form.
 func open(digest string, data []byte) (c Chunk, size int, err error) {
-	plain, err := unpacker().DecodeAll(data, nil)
+	plain, err := unpack(digest, data)
+	if err == nil {
+		err = decode(digest, plain, &c, &c.V)
+	}
 	if err != nil {
-		return c, 0, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", digest, err)
+		return c, 0, err
 	}
-	if got := digestOf(plain); got != digest {
-		return c, 0, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", digest, got)
-	}
-	if err := json.Unmarshal(plain, &c); err != nil {
-		return c, 0, agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", digest, err)
-	}
-	if c.V > agent.Version {
-		return c, 0, agent.Errorf(agent.Incompatible, "chunk %s has version %d; this build reads up to %d", digest, c.V, agent.Version)
+	// What is read is what is kept from collection, whoever made the chunk.
+	if prev, err := follow(digest, plain); err != nil || prev != c.Prev {
+		return c, 0, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunk before it; restore it from a backup of the store", digest)
 	}
 	return c, len(plain), nil
+}
+
+// link is open for what only follows the chain.
+func link(digest string, data []byte) (prev string, err error) {
+	plain, err := unpack(digest, data)
+	if err != nil {
+		return "", err
+	}
+	return follow(digest, plain)
+}
+
+// follow reads the digest of the chunk before. Most of a chunk are its events,
+// which are not decoded: they stand last, and no text before them has a quote.
+func follow(digest string, plain []byte) (prev string, err error) {
+	top, _, _ := bytes.Cut(plain, []byte(`,"events":`))
+	var c Chunk
+	err = decode(digest, append(slices.Clip(top), '}'), &c, &c.V)
+	return c.Prev, err
+}
+
+// unpack returns the plain form of a chunk, if it is what has the digest.
+func unpack(digest string, data []byte) ([]byte, error) {
+	plain, err := unpacker().DecodeAll(data, nil)
+	if err != nil {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", digest, err)
+	}
+	if got := digestOf(plain); got != digest {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", digest, got)
+	}
+	return plain, nil
+}
+
+// decode reads a plain form, whose version is then in v.
+func decode(digest string, plain []byte, into any, v *int) error {
+	if err := json.Unmarshal(plain, into); err != nil {
+		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", digest, err)
+	}
+	if *v > agent.Version {
+		return agent.Errorf(agent.Incompatible, "chunk %s has version %d; this build reads up to %d", digest, *v, agent.Version)
+	}
+	return nil
 }
 
 func digestOf(plain []byte) string {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -8,15 +9,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/gofrs/flock"
 )
 
 // Dir is a store on files: chunks/ab/abcd… and heads/NAME.json in one folder.
-// Files are written beside their place and moved there, so that a reader and a
-// crash see an old file or a new one and never a half. All processes that use
-// one session must see the same folder.
+// Files are written in new/ and moved to their place, so that a reader and a
+// crash see an old file or a new one and never a half. A chunk was last put when
+// its file was last changed. All processes that use one session must see the
+// same folder.
 type Dir struct {
 	root   string
 	shared bool
@@ -33,13 +36,30 @@ type DirOptions struct {
 // OpenDir opens a store in a folder of its own, which is made where it is missing.
 func OpenDir(root string, o *DirOptions) (*Dir, error) {
 	root, err := filepath.Abs(root)
-	if err == nil {
-		err = errors.Join(os.MkdirAll(filepath.Join(root, "chunks"), 0o700), os.MkdirAll(filepath.Join(root, "heads"), 0o700))
+	for _, part := range []string{"chunks", "heads", "locks", unfinished} {
+		err = cmp.Or(err, os.MkdirAll(filepath.Join(root, part), 0o700))
 	}
 	if err != nil {
 		return nil, agent.Errorf(agent.StoreUnavailable, "opening the store in %s: %w", root, err)
 	}
-	return &Dir{root: root, shared: o != nil && o.Shared}, nil
+	d := &Dir{root: root, shared: o != nil && o.Shared}
+	d.tidy()
+	return d, nil
+}
+
+// unfinished is the folder of the files that are being written.
+const unfinished = "new"
+
+// tidy removes what writers left that crashed: it may be a part of what is
+// deleted later. What can't be removed now is in nobody's way.
+func (d *Dir) tidy() {
+	const longest = time.Hour // that a file is being written
+	left, _ := os.ReadDir(filepath.Join(d.root, unfinished))
+	for _, e := range left {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > longest {
+			_ = os.Remove(filepath.Join(d.root, unfinished, e.Name()))
+		}
+	}
 }
 
 // Root is the store's folder.
@@ -49,16 +69,38 @@ func (d *Dir) Root() string { return d.root }
 func (d *Dir) Shared() bool { return d.shared }
 
 // PutChunk implements [Store].
-func (d *Dir) PutChunk(_ context.Context, digest string, data []byte) error {
-	path := d.chunk(digest)
-	if _, err := os.Stat(path); err == nil {
-		return nil
+func (d *Dir) PutChunk(ctx context.Context, digest string, data []byte) error {
+	there, err := d.renew(ctx, digest)
+	if there || err != nil {
+		return err
 	}
-	return d.write(path, data)
+	return d.write(d.chunk(digest), data)
+}
+
+// renew makes a chunk young again, and tells whether it is there. The lock keeps
+// it from happening between DeleteChunk's look and its removal.
+func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
+	unlock, err := d.lock(ctx, "chunk", digest)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	now := time.Now()
+	err = os.Chtimes(d.chunk(digest), now, now)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, agent.Errorf(agent.StoreUnavailable, "renewing chunk %s: %w", digest, err)
+	}
+	return true, nil
 }
 
 // Chunk implements [Store].
-func (d *Dir) Chunk(_ context.Context, digest string) ([]byte, error) {
+func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
+	if err := over(ctx, "reading chunk", digest); err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(d.chunk(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store %s; does every worker use this folder?", digest, d.root)
@@ -70,7 +112,10 @@ func (d *Dir) Chunk(_ context.Context, digest string) ([]byte, error) {
 }
 
 // Head implements [Store].
-func (d *Dir) Head(_ context.Context, session string) (h Head, err error) {
+func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
+	if err := over(ctx, "reading the head of session", session); err != nil {
+		return h, err
+	}
 	data, err := os.ReadFile(d.head(session))
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
@@ -79,19 +124,19 @@ func (d *Dir) Head(_ context.Context, session string) (h Head, err error) {
 		return h, agent.Errorf(agent.StoreUnavailable, "reading the head of session %s: %w", session, err)
 	}
 	if err := json.Unmarshal(data, &h); err != nil {
-		return h, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
+		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
 	}
 	return h, nil
 }
 
-// PutHead implements [Store]. A lock on the file keeps other processes out
-// between the look and the write.
+// PutHead implements [Store]. The lock keeps others out between the look and the
+// write.
 func (d *Dir) PutHead(ctx context.Context, h Head) error {
-	lock := flock.New(d.head(h.Session) + ".lock")
-	if err := lock.Lock(); err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "locking the head of session %s: %w", h.Session, err)
+	unlock, err := d.lock(ctx, "head", h.Session)
+	if err != nil {
+		return err
 	}
-	defer lock.Close()
+	defer unlock()
 	old, err := d.Head(ctx, h.Session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return err
@@ -106,6 +151,26 @@ func (d *Dir) PutHead(ctx context.Context, h Head) error {
 	return d.write(d.head(h.Session), data)
 }
 
+// lock keeps all others that use the folder, in this process or another, from
+// what has a key, until unlock. The files of locks have no session's name, and
+// stay: to remove one that somebody waits for would let two in.
+func (d *Dir) lock(ctx context.Context, kind, key string) (unlock func(), err error) {
+	const again = time.Millisecond
+	l := flock.New(filepath.Join(d.root, "locks", kind+"-"+digestOf([]byte(key))[:2]))
+	if _, err := l.TryLockContext(ctx, again); err != nil {
+		return nil, agent.Errorf(agent.StoreUnavailable, "locking %s %s in the store %s: %w", kind, key, d.root, err)
+	}
+	return func() { _ = l.Close() }, nil
+}
+
+// over is the error of a context that is over: files do not look at it.
+func over(ctx context.Context, what, name string) error {
+	if err := ctx.Err(); err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "%s %s: %w", what, name, err)
+	}
+	return nil
+}
+
 func (d *Dir) chunk(digest string) string {
 	if len(digest) < 2 {
 		return filepath.Join(d.root, "chunks", "none")
@@ -113,22 +178,28 @@ func (d *Dir) chunk(digest string) string {
 	return filepath.Join(d.root, "chunks", digest[:2], filepath.Base(digest))
 }
 
+// Parts of the names of heads.
+const (
+	hashed     = "sha256-"
+	headSuffix = ".json"
+)
+
 // head names a file after a session in a form that no file system folds or
 // forbids, and that is short enough for all.
 func (d *Dir) head(session string) string {
 	const most = 120
 	name := base64.RawURLEncoding.EncodeToString([]byte(session))
 	if len(name) > most {
-		name = "sha256-" + digestOf([]byte(session))
+		name = hashed + digestOf([]byte(session))
 	}
-	return filepath.Join(d.root, "heads", name+".json")
+	return filepath.Join(d.root, "heads", name+headSuffix)
 }
 
 // write puts a file in its place at once and durably.
 func (d *Dir) write(path string, data []byte) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = replace(path, data)
+		err = d.replace(path, data)
 	}
 	if err != nil {
 		return agent.Errorf(agent.StoreUnavailable, "writing %s: %w", path, err)
@@ -136,14 +207,14 @@ func (d *Dir) write(path string, data []byte) error {
 	return nil
 }
 
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+func (d *Dir) replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Join(d.root, unfinished), "*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // gone already where all went well
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -152,11 +223,11 @@ func replace(path string, data []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes a rename durable.
+// syncDir makes a rename or a removal durable.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return cmp.Or(f.Sync(), f.Close())
 }

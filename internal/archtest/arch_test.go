@@ -26,23 +26,30 @@ var rooms = map[string][]string{
 	"model":              {"agent"},
 	"tool":               {"agent"},
 	"store":              {"agent"},
+	"live":               {"agent"},
+	"internal/journal":   {"agent", "store"},
+	"internal/window":    {"agent", "store"},
+	"internal/export":    {"agent", "store", "signals", "internal/loop"},
 	"signals":            {"agent", "internal/durable"},
 	"handoff":            {"agent", "signals", "internal/durable"},
-	"activities":         {"agent", "model", "tool", "store", "signals", "internal/durable"},
+	"activities":         {"agent", "model", "tool", "store", "live", "signals", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
 	"workflows":          {"agent", "internal/loop", "internal/durable", "signals", "handoff", "activities"},
-	"client":             {"agent", "store", "signals", "handoff", "internal/durable"},
-	"worker":             {"agent", "model", "tool", "store", "signals", "internal/durable", "activities", "workflows"},
+	"client":             {"agent", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
+	"worker":             {"agent", "model", "tool", "store", "live", "signals", "internal/durable", "activities", "workflows"},
 	"testsuite":          {"agent", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
 	"tool/workspace":     {"agent", "tool"},
 	"tool/mcp":           {"agent", "tool"},
 	"provider/anthropic": {"agent", "model"},
 	"provider/openai":    {"agent", "model"},
+	"store/postgres":     {"agent", "store"},
 	"devserver":          {"agent"},
 	"cmd/fermata":        anything,
 	"examples":           anything,
 	"e2e":                anything,
 	"bench":              anything,
 	"internal/archtest":  {},
+
+	"store/postgres/pgtest": {},
 }
 
 var anything = []string{"*"}
@@ -53,6 +60,9 @@ var testOnly = map[string][]string{
 	"workflows": {"testsuite", "tool", "store", "model"},
 	"client":    {"worker", "testsuite", "tool", "model"},
 	"worker":    {"client", "testsuite"},
+	"store":     {"testsuite"},
+
+	"store/postgres": {"testsuite", "store/postgres/pgtest"},
 
 	"internal/archtest": {"agent"},
 }

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func TestASessionIsDeletedWithAllBelowIt(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
+	l := NewLog(d)
+	gone := []string{say(t, d, "s", "a"), say(t, d, "s", "b"), say(t, d, "s/w-1", "c"), say(t, d, "s/w-1/x-2", "d")}
+	for _, other := range []string{"s2", "s:x", "r", "t/s/w-1"} {
+		say(t, d, other, other)
+	}
+	v, err := l.View(ctx, gone[1])
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, texts(v))
+
+	done, err := l.Delete(ctx, "s")
+	require.NoError(t, err)
+	require.Equal(t, []string{"s", "s/w-1", "s/w-1/x-2"}, done.Sessions)
+	require.ElementsMatch(t, gone, done.Chunks)
+	require.Empty(t, done.Kept)
+	for _, digest := range gone {
+		_, err := l.View(ctx, digest)
+		require.ErrorIs(t, err, agent.ChunkMissing, "nor is it in memory")
+	}
+	files, err := os.ReadDir(d.Root() + "/heads")
+	require.NoError(t, err)
+	require.Len(t, files, 4, "nothing has the name of a session that is gone")
+	for _, other := range []string{"s2", "s:x", "r", "t/s/w-1"} {
+		require.Equal(t, []string{other}, said(t, d, other))
+	}
+	_, err = l.Delete(ctx, "s")
+	require.ErrorIs(t, err, agent.NotFound)
+	done, err = l.Delete(ctx, "t")
+	require.NoError(t, err, "a session's own head may be missing")
+	require.Equal(t, []string{"t/s/w-1"}, done.Sessions)
+}
+
+func TestWhatAForkNeedsIsKept(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
+	shared := []string{say(t, d, "a", "1"), say(t, d, "a", "2")}
+	fork(t, d, "a", "b")
+	fork(t, d, "a", "b/c-1")
+	own := say(t, d, "a", "3")
+	more := say(t, d, "b", "4")
+
+	done, err := NewLog(d).Delete(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, []string{own}, done.Chunks)
+	require.Len(t, done.Kept, 2)
+	for i, by := range []string{"b", "b/c-1"} {
+		require.Equal(t, by, done.Kept[i].Session)
+		require.ElementsMatch(t, shared, done.Kept[i].Chunks)
+	}
+	require.Equal(t, []string{"1", "2", "4"}, said(t, d, "b"))
+
+	done, err = NewLog(d).Delete(ctx, "b")
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(shared, more), done.Chunks, "with the last that needs them")
+	require.Empty(t, digests(t, d))
+}
+
+func TestAForkThatComesInTheLastMomentIsSeen(t *testing.T) {
+	d := open1(t)
+	say(t, d, "a", "1")
+	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { fork(t, d, "a", "b") }})
+	done, err := l.Delete(t.Context(), "a")
+	require.NoError(t, err)
+	require.Len(t, done.Kept, 1)
+	require.Equal(t, []string{"1"}, said(t, d, "b"))
+}
+
+func TestASessionThatIsWrittenIsNotDeleted(t *testing.T) {
+	d := open1(t)
+	say(t, d, "a", "1")
+	l := NewLog(&hooked{Dir: d, beforeDelete: func(string) { say(t, d, "a", "2") }})
+	done, err := l.Delete(t.Context(), "a")
+	require.ErrorIs(t, err, agent.Stale)
+	require.Empty(t, done.Sessions)
+	require.Equal(t, []string{"1", "2"}, said(t, d, "a"))
+}
+
+func TestADeletionThatDidNothingIsAnError(t *testing.T) {
+	d := open1(t)
+	digest := say(t, d, "a", "1")
+	_, err := NewLog(&hooked{Dir: d, keep: true}).Delete(t.Context(), "a")
+	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.Contains(t, err.Error(), digest)
+
+	say(t, d, "b", "1")
+	again := false
+	_, err = NewLog(&hooked{Dir: d, afterHead: func(h Head) {
+		if _, err := d.Head(t.Context(), "b"); err != nil && !again {
+			again = true
+			say(t, d, "b", "a run that nobody ended")
+		}
+	}, beforeDelete: func(string) { say(t, d, "c", "so that there is a list") }}).Delete(t.Context(), "b")
+	require.True(t, again)
+	require.ErrorIs(t, err, agent.Stale)
+}
+
+func TestABrokenSessionCanBeDeleted(t *testing.T) {
+	for name, forked := range map[string]bool{"alone": false, "with a fork": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, d := t.Context(), open1(t)
+			below, broken := say(t, d, "a", "1"), say(t, d, "a", "2")
+			if forked {
+				fork(t, d, "a", "b")
+			}
+			above := say(t, d, "a", "3")
+			require.NoError(t, os.WriteFile(d.chunk(broken), []byte("x"), 0o600))
+			done, err := NewLog(d).Delete(ctx, "a")
+			require.Equal(t, []string{"a"}, done.Sessions)
+			require.Contains(t, done.Chunks, above)
+			if forked {
+				require.NoError(t, err)
+				require.True(t, has(t, d, broken), "it may be mended for the fork")
+				return
+			}
+			require.ErrorIs(t, err, agent.ChunkDamaged)
+			require.Contains(t, err.Error(), broken)
+			collected, err := NewLog(d).Collect(ctx, 0, false)
+			require.NoError(t, err)
+			require.Equal(t, 1, collected.Deleted)
+			require.False(t, has(t, d, below))
+		})
+	}
+}
+
+func TestAViewThatIsReadDuringADeletionIsNotKept(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
+	digest := say(t, d, "a", "1")
+	h := &hooked{Dir: d}
+	l := NewLog(h)
+	h.afterChunk = func(string) {
+		h.afterChunk = nil
+		_, err := l.Delete(ctx, "a")
+		require.NoError(t, err)
+	}
+	_, err := l.View(ctx, digest)
+	require.NoError(t, err, "it was read before")
+	_, err = l.View(ctx, digest)
+	require.ErrorIs(t, err, agent.ChunkMissing)
+}

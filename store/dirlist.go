@@ -1,0 +1,172 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Chunks implements [Store].
+func (d *Dir) Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error] {
+	return func(yield func(ChunkInfo, error) bool) {
+		folders, err := os.ReadDir(filepath.Join(d.root, "chunks"))
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			yield(ChunkInfo{}, agent.Errorf(agent.StoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
+			return
+		}
+		for _, f := range folders {
+			if !f.IsDir() {
+				continue
+			}
+			chunks, err := d.folder(ctx, f.Name())
+			if err != nil {
+				yield(ChunkInfo{}, agent.Errorf(agent.StoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
+				return
+			}
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// folder lists the chunks of one of the folders.
+func (d *Dir) folder(ctx context.Context, name string) ([]ChunkInfo, error) {
+	files, err := os.ReadDir(filepath.Join(d.root, "chunks", name))
+	out := make([]ChunkInfo, 0, len(files))
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), name) {
+			continue // no chunk
+		}
+		info, err := f.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ChunkInfo{Digest: f.Name(), Size: info.Size(), Put: info.ModTime()})
+	}
+	return out, cmp.Or(ctx.Err(), err)
+}
+
+// DeleteChunk implements [Store].
+func (d *Dir) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	unlock, err := d.lock(ctx, "chunk", digest)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	path := d.chunk(digest)
+	info, err := os.Stat(path)
+	if err == nil && !info.ModTime().Before(before) {
+		return false, nil
+	}
+	if err == nil {
+		err = remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, agent.Errorf(agent.StoreUnavailable, "deleting chunk %s: %w", digest, err)
+	}
+	return true, nil
+}
+
+// DeleteHead implements [Store].
+func (d *Dir) DeleteHead(ctx context.Context, session string, version int64) error {
+	unlock, err := d.lock(ctx, "head", session)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	old, err := d.Head(ctx, session)
+	switch {
+	case errors.Is(err, agent.NotFound):
+		return nil
+	case err != nil:
+		return err
+	case old.Version != version:
+		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, old.Version, version)
+	}
+	if err := remove(d.head(session)); err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "deleting the head of session %s: %w", session, err)
+	}
+	return nil
+}
+
+// remove removes a file durably.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// Heads implements [Store].
+func (d *Dir) Heads(ctx context.Context, prefix string) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		files, err := os.ReadDir(filepath.Join(d.root, "heads"))
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			yield(Head{}, agent.Errorf(agent.StoreUnavailable, "listing the sessions of the store %s: %w", d.root, err))
+			return
+		}
+		var sessions []string
+		for _, f := range files {
+			session, err := d.session(f.Name())
+			if err != nil && (!yield(Head{}, err) || !errors.Is(err, agent.ChunkDamaged)) {
+				return
+			}
+			if session != "" && strings.HasPrefix(session, prefix) {
+				sessions = append(sessions, session)
+			}
+		}
+		slices.Sort(sessions)
+		for _, s := range sessions {
+			h, err := d.Head(ctx, s)
+			if errors.Is(err, agent.NotFound) {
+				continue // deleted meanwhile
+			}
+			if !yield(h, err) || err != nil && !errors.Is(err, agent.ChunkDamaged) {
+				return
+			}
+		}
+	}
+}
+
+// session reads a session off a head's file name or, where it was too long for
+// one, out of the file; it is empty where the file is no head or is gone.
+func (d *Dir) session(file string) (string, error) {
+	name, ok := strings.CutSuffix(file, headSuffix)
+	if !ok {
+		return "", nil
+	}
+	if !strings.HasPrefix(name, hashed) {
+		session, _ := base64.RawURLEncoding.DecodeString(name)
+		return string(session), nil
+	}
+	path := filepath.Join(d.root, "heads", file)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", agent.Errorf(agent.StoreUnavailable, "reading the head of a session: %w", err)
+	}
+	var h Head
+	if err := json.Unmarshal(data, &h); err != nil {
+		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: %w; see %s", err, path)
+	}
+	return h.Session, nil
+}

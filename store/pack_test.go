@@ -1,0 +1,62 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// A chain that is handed to another store is the same there, and what is not what
+// its digest says is not handed on.
+func TestAChainIsHandedOn(t *testing.T) {
+	here, there := open1(t), open1(t)
+	from := NewLog(here)
+	first, err := from.Seal(t.Context(), "", "s", "r", events(1, "one"))
+	require.NoError(t, err)
+	last, data, err := Pack(first, "s", "r", events(2, "two"))
+	require.NoError(t, err)
+	require.NoError(t, there.PutChunk(t.Context(), last, data))
+	prev, err := Unpack(last, data)
+	require.NoError(t, err)
+	require.Equal(t, first, prev)
+	for p, err := range from.Chain(t.Context(), prev) {
+		require.NoError(t, err)
+		require.NoError(t, there.PutChunk(t.Context(), p.Digest, p.Data))
+	}
+	view, err := NewLog(there).View(t.Context(), last)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two"}, texts(view))
+
+	_, err = Unpack(first, data)
+	require.ErrorIs(t, err, agent.ChunkDamaged)
+	for _, err := range from.Chain(t.Context(), last) {
+		require.ErrorIs(t, err, agent.ChunkMissing)
+	}
+}
+
+// What an import has put belongs to the session until a run has gone on from it.
+func TestWhatWasImportedIsNotCollected(t *testing.T) {
+	s := open1(t)
+	l := NewLog(s)
+	last, err := l.Seal(t.Context(), "", "s", "r", events(1, "one"))
+	require.NoError(t, err)
+	blob, err := l.PutBlob(t.Context(), []byte("signed"))
+	require.NoError(t, err)
+	require.NoError(t, s.PutHead(t.Context(), Head{V: 1, Version: 1, Session: "s", Digest: last, Imported: "e", Import: blob}))
+	age(t, s)
+	done, err := l.Collect(t.Context(), 0, false)
+	require.NoError(t, err)
+	require.Zero(t, done.Deleted)
+	data, err := l.Blob(t.Context(), blob)
+	require.NoError(t, err)
+	require.Equal(t, "signed", string(data))
+	require.NoError(t, s.PutChunk(t.Context(), digestOf([]byte("this")), []byte("that")))
+	_, err = l.Blob(t.Context(), digestOf([]byte("this")))
+	require.ErrorIs(t, err, agent.ChunkDamaged)
+
+	gone, err := l.Delete(t.Context(), "s")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{last, blob}, gone.Chunks)
+}

@@ -1,0 +1,183 @@
+package pgtest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Variable is the environment variable with the URL of a server that is used
+// instead of one that is started: Start makes a database of its own there, and
+// Stop removes it.
+const Variable = "FERMATA_POSTGRES_URL"
+
+// Server is a PostgreSQL server for tests.
+type Server struct {
+	url    string
+	dir    string
+	life   io.Closer  // the server ends when this is closed, and with this process
+	ended  chan error // what its process ended with, once
+	admin  string     // where the database was made, on a server that was there
+	name   string     // of that database
+	output bytes.Buffer
+}
+
+// Start starts a server with an empty database, that nobody else can reach: it
+// listens at a socket in a folder of its own. It does without syncing, so that
+// it is fast and its data is good for nothing. Where [Variable] names a server,
+// that is the one. The caller stops it.
+func Start(ctx context.Context) (*Server, error) {
+	if at := os.Getenv(Variable); at != "" {
+		return create(ctx, at)
+	}
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pg") // short: the name of a socket has at most 107 bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, ended: make(chan error, 1), url: (&url.URL{
+		Scheme: "postgres", User: url.User("fermata"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode(),
+	}).String()}
+	if err := s.start(ctx, bin); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("starting PostgreSQL of %s: %w\n%s", bin, err, &s.output)
+	}
+	return s, nil
+}
+
+// create makes a database on a server that is there.
+func create(ctx context.Context, admin string) (*Server, error) {
+	u, err := url.Parse(admin)
+	if err != nil {
+		return nil, errors.New(Variable + " is no URL") // which might have a password
+	}
+	s := &Server{admin: admin, name: "fermata_test_" + strings.ToLower(rand.Text())}
+	u.Path = "/" + s.name
+	s.url = u.String()
+	return s, s.administer(ctx, "CREATE DATABASE "+s.name)
+}
+
+func (s *Server) administer(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, s.admin)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// programs finds the folder with the server's programs, the newest first.
+func programs() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // as Debian has them
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(b, a)) })
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("the programs of PostgreSQL are not on this machine: apt-get install postgresql, or name a server in " + Variable)
+	}
+	return filepath.Dir(found[0]), nil
+}
+
+func (s *Server) start(ctx context.Context, bin string) error {
+	who, err := s.owner()
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, "data")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "fermata", "-E", "UTF8", "--no-locale", "--no-sync",
+		"--auth-local=trust", "--auth-host=reject")
+	initdb.Dir, initdb.SysProcAttr, initdb.Stdout, initdb.Stderr = s.dir, who, &s.output, &s.output
+	if err := initdb.Run(); err != nil {
+		return err
+	}
+	// The shell ends the server when its input ends, also because this process was killed.
+	server := exec.Command("sh", "-c", `"$@" & read -r _; kill -INT $!; wait $!`, "sh", filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir,
+		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB")
+	server.Dir, server.SysProcAttr, server.Stdout, server.Stderr = s.dir, who, &s.output, &s.output
+	if s.life, err = server.StdinPipe(); err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	go func() { s.ended <- server.Wait() }()
+	return s.answers(ctx)
+}
+
+// owner is who the server runs as: PostgreSQL refuses to be root.
+func (s *Server) owner() (*syscall.SysProcAttr, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return nil, err
+	}
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	err = errors.Join(uidErr, gidErr, os.Chown(s.dir, int(uid), int(gid)))
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, err
+}
+
+// answers waits until the server does.
+func (s *Server) answers(ctx context.Context) error {
+	const patience, again = time.Minute, 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, s.url)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case err := <-s.ended:
+			s.ended <- err
+			return errors.Join(errors.New("the server ended"), err)
+		case <-time.After(again):
+		}
+	}
+}
+
+// URL is where the server is. Anybody may be anybody there.
+func (s *Server) URL() string { return s.url }
+
+// Stop ends a server that was started, and removes the database.
+func (s *Server) Stop() {
+	if s.name != "" {
+		_ = s.administer(context.Background(), "DROP DATABASE "+s.name+" WITH (FORCE)")
+	}
+	if s.life != nil {
+		_ = s.life.Close()
+		<-s.ended
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+}

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// migrations make the tables; the n-th brings them from version n-1 to n. One
+// that was released is never changed. {schema} is the schema's name.
+var migrations = []string{`
+CREATE TABLE {schema}.heads (
+	session text COLLATE "C" PRIMARY KEY,
+	version bigint NOT NULL,
+	head    json   NOT NULL
+);
+CREATE TABLE {schema}.chunks (
+	digest text COLLATE "C" PRIMARY KEY,
+	data   bytea NOT NULL,
+	put    timestamptz NOT NULL
+);
+-- Chunks are compressed already.
+ALTER TABLE {schema}.chunks ALTER COLUMN data SET STORAGE EXTERNAL;
+`}
+
+// migrate brings the tables up to date. Where they are, it takes no lock and needs
+// no right but to read.
+func (s *Store) migrate(ctx context.Context, steps []string) error {
+	version, err := s.version(ctx, s.pool)
+	if err == nil && version < len(steps) {
+		err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { version, err = s.upgrade(ctx, tx, steps); return err })
+	}
+	if err != nil {
+		return s.unavailable(err, "opening the store in %s", s.name)
+	}
+	if version > len(steps) {
+		return agent.Errorf(agent.Incompatible, "the store in %s has tables of version %d; this build reads up to %d", s.name, version, len(steps))
+	}
+	return nil
+}
+
+// upgrade does the steps that were not done. Of many processes one does them; the
+// others wait, and find them done.
+func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version int, err error) {
+	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('fermata store'), hashtext($1))`, s.schema); err != nil {
+		return 0, err
+	}
+	if version, err = s.version(ctx, tx); err != nil || version >= len(steps) {
+		return version, err
+	}
+	var made bool // to make it needs a right of its own
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, s.plain).Scan(&made); err != nil {
+		return 0, err
+	}
+	todo := []string{`CREATE TABLE IF NOT EXISTS {schema}.version (version int NOT NULL)`}
+	if !made {
+		todo = append([]string{`CREATE SCHEMA {schema}`}, todo...)
+	}
+	todo = append(todo, steps[version:]...)
+	todo = append(todo, `DELETE FROM {schema}.version`)
+	for _, step := range todo {
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(step, "{schema}", s.schema)); err != nil {
+			return 0, err
+		}
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO `+s.schema+`.version VALUES ($1)`, len(steps))
+	return len(steps), err
+}
+
+// version is that of the tables; 0 where there are none.
+func (s *Store) version(ctx context.Context, db interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}) (version int, err error) {
+	// The catalogue is asked by a query: what functions know of it, such as
+	// to_regclass, may be older than the lock.
+	var there bool
+	err = db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON c.relnamespace = n.oid
+		WHERE n.nspname = $1 AND c.relname = 'version')`, s.plain).Scan(&there)
+	if err != nil || !there {
+		return 0, err
+	}
+	err = db.QueryRow(ctx, `SELECT coalesce(max(version), 0) FROM `+s.schema+`.version`).Scan(&version)
+	return version, err
+}

@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Store is a store in a PostgreSQL database. It may be used from many goroutines
+// at once, and many processes may have one on the same database.
+type Store struct {
+	pool   *pgxpool.Pool
+	plain  string // the schema's name
+	schema string // the same as SQL writes it
+	name   string
+	secret string // the password, which no error tells
+}
+
+// Options says more of a store; nil means every default.
+type Options struct {
+	// Schema is the PostgreSQL schema of the tables, at most 63 bytes; empty means
+	// "fermata". Stores of different schemas know nothing of each other.
+	Schema string
+}
+
+// Open connects to a database by its URL, postgres://USER:PASSWORD@HOST:PORT/NAME,
+// and makes the tables ready. The caller closes the store. What the URL does not
+// say, the environment variables of libpq do (PGPASSWORD and others).
+//
+// It returns [agent.InvalidInput] for a URL or a schema that can't be,
+// [agent.Incompatible] where a newer build has made the tables, and
+// [agent.StoreUnavailable] where the database does not answer or refuses.
+func Open(ctx context.Context, url string, o *Options) (*Store, error) {
+	const most = 63 // bytes of a name; PostgreSQL cuts the rest off
+	schema := "fermata"
+	if o != nil && o.Schema != "" {
+		schema = o.Schema
+	}
+	if len(schema) > most {
+		return nil, agent.Errorf(agent.InvalidInput, "schema %q of the PostgreSQL store: a name has at most %d bytes", schema, most)
+	}
+	config, err := configOf(url)
+	if err != nil {
+		return nil, err
+	}
+	c := config.ConnConfig
+	s := &Store{plain: schema, schema: pgx.Identifier{schema}.Sanitize(), secret: c.Password,
+		name: fmt.Sprintf("PostgreSQL at %s:%d, database %s, schema %s", c.Host, c.Port, c.Database, schema)}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, s.unavailable(err, "opening the store in %s", s.name)
+	}
+	if err := s.migrate(ctx, migrations); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// configOf reads a URL. What is wrong with one that can't be read at all is not
+// told: it might be a part of the password.
+func configOf(text string) (*pgxpool.Config, error) {
+	const form = "postgres://USER:PASSWORD@HOST:PORT/NAME, where special characters of the password are escaped (%40 for @)"
+	u, err := url.Parse(text)
+	if err != nil || u.Fragment != "" || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, agent.Errorf(agent.InvalidInput, "the URL of the PostgreSQL store can't be read; its form is %s", form)
+	}
+	config, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		why := "a setting is not valid"
+		if cause := errors.Unwrap(err); cause != nil {
+			why = cause.Error()
+		}
+		return nil, agent.Errorf(agent.InvalidInput, "the URL of the PostgreSQL store can't be used: %s; its form is %s", why, form)
+	}
+	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
+		params["application_name"] = "fermata"
+	}
+	return config, nil
+}
+
+// Close ends the store's connections, when the calls in progress are over.
+func (s *Store) Close() { s.pool.Close() }
+
+// String tells where the store is, without a password.
+func (s *Store) String() string { return s.name }
+
+// unavailable is the error of what may succeed later. Its cause is only that of a
+// context: others tell more of the connection than people should read.
+func (s *Store) unavailable(err error, format string, args ...any) error {
+	why := strings.Join(strings.Fields(err.Error()), " ")
+	if s.secret != "" {
+		why = strings.ReplaceAll(why, s.secret, "xxxxx")
+	}
+	e := agent.Errorf(agent.StoreUnavailable, "%s: %s", fmt.Sprintf(format, args...), why)
+	for _, over := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, over) {
+			e.Err = over
+		}
+	}
+	return e
+}
+
+// PutChunk implements [store.Store].
+func (s *Store) PutChunk(ctx context.Context, digest string, data []byte) error {
+	if data == nil {
+		data = []byte{} // nil is NULL
+	}
+	_, err := s.pool.Exec(ctx, `INSERT INTO `+s.schema+`.chunks (digest, data, put) VALUES ($1, $2, clock_timestamp())
+		ON CONFLICT (digest) DO UPDATE SET put = clock_timestamp()`, digest, data)
+	if err != nil {
+		return s.unavailable(err, "writing chunk %s to %s", digest, s.name)
+	}
+	return nil
+}
+
+// Chunk implements [store.Store].
+func (s *Store) Chunk(ctx context.Context, digest string) (data []byte, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT data FROM `+s.schema+`.chunks WHERE digest = $1`, digest).Scan(&data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", digest, s.name)
+	}
+	if err != nil {
+		return nil, s.unavailable(err, "reading chunk %s from %s", digest, s.name)
+	}
+	return data, nil
+}
+
+// DeleteChunk implements [store.Store].
+func (s *Store) DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM `+s.schema+`.chunks WHERE digest = $1 AND put < $2`, digest, before)
+	if err == nil && tag.RowsAffected() > 0 {
+		return true, nil
+	}
+	if err == nil {
+		err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+s.schema+`.chunks WHERE digest = $1)`, digest).Scan(&gone)
+	}
+	if err != nil {
+		return false, s.unavailable(err, "deleting chunk %s from %s", digest, s.name)
+	}
+	return gone, nil
+}
+
+// Head implements [store.Store].
+func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
+	var data []byte
+	err := s.pool.QueryRow(ctx, `SELECT head FROM `+s.schema+`.heads WHERE session = $1`, session).Scan(&data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.Head{}, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+	}
+	if err != nil {
+		return store.Head{}, s.unavailable(err, "reading the head of session %s from %s", session, s.name)
+	}
+	return decode(session, data)
+}
+
+func decode(session string, data []byte) (h store.Head, err error) {
+	if err := json.Unmarshal(data, &h); err != nil {
+		return store.Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; restore it from a backup of the database", session, err)
+	}
+	return h, nil
+}
+
+// PutHead implements [store.Store].
+func (s *Store) PutHead(ctx context.Context, h store.Head) error {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+	}
+	swap := `UPDATE ` + s.schema + `.heads SET version = $2, head = $3::json WHERE session = $1 AND version = $2 - 1`
+	if h.Version == 1 {
+		swap = `INSERT INTO ` + s.schema + `.heads (session, version, head) VALUES ($1, $2, $3::json) ON CONFLICT DO NOTHING`
+	}
+	tag, err := s.pool.Exec(ctx, swap, h.Session, h.Version, string(data))
+	if err != nil {
+		return s.unavailable(err, "writing the head of session %s to %s", h.Session, s.name)
+	}
+	if tag.RowsAffected() == 0 {
+		return agent.Errorf(agent.Stale, "the head of session %s does not have version %d: another run wrote it", h.Session, h.Version-1)
+	}
+	return nil
+}
+
+// DeleteHead implements [store.Store].
+func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM `+s.schema+`.heads WHERE session = $1 AND version = $2`, session, version)
+	left := false
+	if err == nil && tag.RowsAffected() == 0 {
+		err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+s.schema+`.heads WHERE session = $1)`, session).Scan(&left)
+	}
+	switch {
+	case err != nil:
+		return s.unavailable(err, "deleting the head of session %s from %s", session, s.name)
+	case left:
+		return agent.Errorf(agent.Stale, "the head of session %s does not have version %d: another run wrote it", session, version)
+	}
+	return nil
+}
+
+// page is how many rows a list reads at once. No connection is held while the
+// caller looks at them.
+const page = 500
+
+// Heads implements [store.Store].
+func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+	type row struct {
+		session string
+		head    []byte
+	}
+	list := `SELECT session, head FROM ` + s.schema + `.heads WHERE session > $1 AND session ^@ $2 ORDER BY session LIMIT $3`
+	return func(yield func(store.Head, error) bool) {
+		for last, more := "", true; more; {
+			rows, err := collect(ctx, s, func(r pgx.CollectableRow) (one row, err error) {
+				return one, r.Scan(&one.session, &one.head)
+			}, list, last, prefix, page)
+			if err != nil {
+				yield(store.Head{}, s.unavailable(err, "listing the sessions of %s", s.name))
+				return
+			}
+			for _, r := range rows {
+				if !yield(decode(r.session, r.head)) {
+					return
+				}
+				last = r.session
+			}
+			more = len(rows) == page
+		}
+	}
+}
+
+// Chunks implements [store.Store].
+func (s *Store) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+	list := `SELECT digest, octet_length(data), put FROM ` + s.schema + `.chunks WHERE digest > $1 ORDER BY digest LIMIT $2`
+	return func(yield func(store.ChunkInfo, error) bool) {
+		for last, more := "", true; more; {
+			rows, err := collect(ctx, s, func(r pgx.CollectableRow) (c store.ChunkInfo, err error) {
+				return c, r.Scan(&c.Digest, &c.Size, &c.Put)
+			}, list, last, page)
+			if err != nil {
+				yield(store.ChunkInfo{}, s.unavailable(err, "listing the chunks of %s", s.name))
+				return
+			}
+			for _, c := range rows {
+				if !yield(c, nil) {
+					return
+				}
+				last = c.Digest
+			}
+			more = len(rows) == page
+		}
+	}
+}
+
+func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, read)
+}

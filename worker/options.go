@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -26,6 +27,12 @@ type Options struct {
 	// Models are found by the full name that an agent gives, or by the part
 	// before its first slash: "anthropic" serves "anthropic/claude-sonnet-5".
 	Models map[string]model.Model
+	// Middleware is put around every model, the first outermost; innermost is
+	// [activities.Breaker].
+	Middleware []model.Middleware
+	// Migrations bring the state of older sessions to the StateVersion of an agent,
+	// along the shortest chain.
+	Migrations []activities.Migration
 	// Store is where transcripts are kept. All workers of a task queue must use
 	// the same one.
 	Store store.Store
@@ -35,12 +42,16 @@ type Options struct {
 	// progress; zero means 30s. What takes longer is tried again elsewhere, or
 	// marked as unknown.
 	StopTimeout time.Duration
-	// Live hears pieces of replies and tools' progress as they come, in this
-	// process; nil means nobody. It must not block.
-	Live func(activities.Live)
+	// Live hears pieces of replies and tools' progress as they come; nil means
+	// nobody. A [live.Hub] hands them to readers in this process.
+	Live live.Sink
 	// ApprovalKeys prove the approvers that rules name, by the id of the key; without
 	// any, what only an approver may answer can't be answered.
 	ApprovalKeys signals.Keys
+	// ExportKeys are what exports of sessions may be signed with, by the id of the
+	// key; without any, none can be imported. Old keys may stay for as long as what
+	// they signed is to be taken.
+	ExportKeys signals.Keys
 	// Build is the version that runs show; empty means that of the main module.
 	Build string
 }

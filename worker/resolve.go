@@ -18,12 +18,12 @@ import (
 // resolve fits agents, tools and models together. All that does not fit is told
 // at once.
 func (o *Options) resolve() (*activities.Deeds, error) {
+	models, faults := o.wrapped()
 	d := &activities.Deeds{
-		Agents: map[string]activities.Agent{}, Model: o.model,
+		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live,
+		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
-	var faults []error
 	if o.Store == nil {
 		faults = append(faults, agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"))
 	} else {
@@ -34,7 +34,7 @@ func (o *Options) resolve() (*activities.Deeds, error) {
 	}
 	faults = append(faults, o.addTools(d)...)
 	for _, def := range o.Agents {
-		faults = append(faults, o.addAgent(d, def)...)
+		faults = append(faults, addAgent(d, def)...)
 	}
 	faults = append(faults, addSubAgents(d)...)
 	return d, errors.Join(faults...)
@@ -65,7 +65,7 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 // ownNames are the names of tools that no worker has.
 var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.ParkTool}
 
-func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
+func addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
 	def = def.WithDefaults()
 	if err := def.Check(); err != nil {
 		return []error{err}
@@ -74,11 +74,12 @@ func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []
 		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
 	}
 	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def}}
-	m, err := o.model(def.Model)
+	m, err := d.Model(def.Model)
 	if err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))
 	} else {
-		a.Spec.Price = m.Info(m.Name).Price
+		info := m.Info(m.Name)
+		a.Spec.Price, a.Spec.Window, a.Spec.MaxOutput = info.Price, info.Window, info.MaxOutput
 	}
 	if err := model.CheckOutput(def.Output); err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))
@@ -86,6 +87,7 @@ func (o *Options) addAgent(d *activities.Deeds, def agent.Definition) (faults []
 	if err == nil && def.Limits.CostUSD > 0 && a.Spec.Price == (agent.Price{}) {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", def.Name, def.Model).At("limits.cost_usd"))
 	}
+	faults = append(faults, addFallbacks(&a, d)...)
 	faults = append(faults, checkSchemas(def)...)
 	for _, name := range def.Tools {
 		if name == agent.AskUserTool || name == agent.ParkTool {
@@ -179,18 +181,6 @@ func addTool(a *activities.Agent, d *activities.Deeds, name string) error {
 	}
 	a.Spec.Toolset = append(a.Spec.Toolset, t.Spec())
 	return nil
-}
-
-// model finds a model by its full name, or by its provider's.
-func (o *Options) model(full string) (activities.Model, error) {
-	if m, ok := o.Models[full]; ok {
-		return activities.Model{Model: m, Name: full}, nil
-	}
-	provider, name, _ := strings.Cut(full, "/")
-	if m, ok := o.Models[provider]; ok && name != "" {
-		return activities.Model{Model: m, Name: name}, nil
-	}
-	return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build; it has %s", full, names(o.Models)).At("model")
 }
 
 func names[T any](m map[string]T) string {

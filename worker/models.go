@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// models are the worker's, each in its middleware.
+type models map[string]model.Model
+
+// wrapped puts the middleware around the models, once for each.
+func (o *Options) wrapped() (models, []error) {
+	if i := slices.IndexFunc(o.Middleware, func(w model.Middleware) bool { return w == nil }); i >= 0 {
+		return o.Models, []error{agent.Errorf(agent.InvalidInput, "worker.Options.Middleware[%d] is nil", i).At("middleware")}
+	}
+	with := append(slices.Clip(o.Middleware), activities.Breaker)
+	ms := models{}
+	for name, m := range o.Models {
+		ms[name] = model.Wrap(m, with...)
+	}
+	return ms, nil
+}
+
+// find finds a model by its full name, or by its provider's.
+func (ms models) find(full string) (activities.Model, error) {
+	if m, ok := ms[full]; ok {
+		return activities.Model{Model: m, Name: full}, nil
+	}
+	provider, name, _ := strings.Cut(full, "/")
+	if m, ok := ms[provider]; ok && name != "" {
+		return activities.Model{Model: m, Name: name}, nil
+	}
+	return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build; it has %s", full, names(ms)).At("model")
+}
+
+// addFallbacks makes sure that an agent's fallbacks can be asked, and notes which
+// of them have no price: a start may set a limit on cost that its agent has not.
+func addFallbacks(a *activities.Agent, d *activities.Deeds) (faults []error) {
+	for _, name := range a.Spec.Fallbacks {
+		m, err := d.Model(name)
+		switch {
+		case err != nil:
+			faults = append(faults, durable.Within("agent "+a.Spec.Name+": fallbacks", err).At("fallbacks"))
+		case m.Info(m.Name).Price == (agent.Price{}):
+			a.Spec.Unpriced = append(a.Spec.Unpriced, name)
+		}
+	}
+	if a.Spec.Limits.CostUSD > 0 && len(a.Spec.Unpriced) > 0 {
+		faults = append(faults, agent.Errorf(agent.InvalidInput, "agent %s: limits.cost_usd can't be held, since the price of %s is not known; give the model a price", a.Spec.Name, strings.Join(a.Spec.Unpriced, ", ")).At("limits.cost_usd"))
+	}
+	return faults
+}

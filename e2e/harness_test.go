@@ -19,6 +19,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -36,22 +37,32 @@ type stage struct {
 	addr     string
 	queue    string
 	dir      *store.Dir
+	store    store.Store // what workers are given: dir, or something around it
 	said     chan string // what models say, as they say it
+	hub      *live.Hub
 	worker   *worker.Worker
+	// migrations are given to workers that start from now on.
+	migrations []activities.Migration
 }
 
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
 	t.Helper()
-	s := devserver.ForPackage(t)
+	st := on(t, devserver.ForPackage(t))
+	t.Cleanup(func() { st.replay(t) })
+	st.work(t, def, script, tools...)
+	return st
+}
+
+// on is a stage without a worker.
+func on(t *testing.T, s *devserver.Server) *stage {
+	t.Helper()
 	c, err := s.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, said: make(chan string, 10_000)}
-	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir})
-	t.Cleanup(func() { st.replay(t) })
-	st.work(t, def, script, tools...)
+	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, store: dir, said: make(chan string, 10_000), hub: live.NewHub()}
+	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir, Live: st.hub})
 	return st
 }
 
@@ -63,8 +74,8 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 		def.Tools = append(def.Tools, tl.Spec().Name)
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Agents: []agent.Definition{def}, Tools: tools, Store: s.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second, Live: s.hear,
+		TaskQueue: s.queue, Agents: []agent.Definition{def}, Tools: tools, Store: s.store, Migrations: s.migrations, Logger: zap.NewNop(),
+		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second, Live: s, ExportKeys: exportKeys,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
@@ -73,13 +84,14 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 	return w
 }
 
-// hear keeps what a model says for whoever waits for it.
-func (s *stage) hear(l activities.Live) {
-	if l.Text == "" {
+// Publish keeps what a model says for whoever waits for it.
+func (s *stage) Publish(e live.Event) {
+	s.hub.Publish(e)
+	if e.Type != agent.DeltaText {
 		return
 	}
 	select {
-	case s.said <- l.Text:
+	case s.said <- e.Data.Text:
 	default:
 	}
 }

@@ -1,0 +1,360 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// till is a tool with an effect that a test can count, and that keeps a sum in
+// the session's state.
+type till struct{ paid atomic.Int64 }
+
+var total tool.Key[int] = "sum"
+
+func (l *till) tool() tool.Tool {
+	type in struct {
+		Amount int `json:"amount"`
+	}
+	return tool.New("pay", "pays", func(ctx context.Context, c *tool.Call, in in) (string, error) {
+		l.paid.Add(1)
+		before, _, err := total.Get(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("paid %d of %d", in.Amount, before+in.Amount), total.Set(c, before+in.Amount)
+	}, nil)
+}
+
+// payments is a script that pays so often, and then says so.
+func payments(n int) []testsuite.Reply {
+	var replies []testsuite.Reply
+	for i := range n {
+		replies = append(replies, testsuite.Reply{Calls: call("pay", map[string]any{"amount": i + 1})})
+	}
+	for range 3 { // it says so again where it is asked again
+		replies = append(replies, testsuite.Reply{Text: "all is paid"})
+	}
+	return replies
+}
+
+// At each checkpoint of a run a fork finds the conversation and the state as they
+// were there, the payments before it are not made again, and the plan names those
+// that are.
+func TestForkAtEveryCheckpoint(t *testing.T) {
+	const turns = 4
+	l := &till{}
+	s := setup(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(turns)...), l.tool())
+	run, out := s.run(t, "pay four", nil)
+	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	page, err := s.Checkpoints(t.Context(), run.Session, nil)
+	require.NoError(t, err)
+	require.Equal(t, turns+2, page.Total, "one before the first turn, one after each")
+	whole, err := s.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+
+	for _, p := range page.Items {
+		before := l.paid.Load()
+		anew, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: p.ID, NewSession: true, Text: "go on"})
+		require.NoError(t, err)
+		kept := min(p.Turn, turns)
+		require.Len(t, anew.Kept, kept, p.ID)
+		require.Len(t, anew.Again, turns-kept, p.ID)
+		_, known, err := s.Checkpoint(t.Context(), run.Session, p.ID)
+		require.NoError(t, err)
+		require.Equal(t, whole[:len(known)], known, "the prefix, and nothing else")
+
+		fork, err := anew.Begin(t.Context())
+		require.NoError(t, err)
+		o, err := fork.Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.EqualValues(t, turns-kept, l.paid.Load()-before, "%s: what lies before is not paid again", p.ID)
+		messages, err := s.Transcript(t.Context(), fork.Session)
+		require.NoError(t, err)
+		require.Equal(t, known, messages[:len(known)])
+		if kept < turns {
+			last := messages[len(messages)-2].Parts[0].Result.Text
+			require.Equal(t, "paid 4 of 10", last, "the sum went along")
+		}
+	}
+	again, err := s.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, whole, again, "the old run stays as it was")
+}
+
+// A fork in place goes on in the same session: the log tells of both, the model
+// knows of one, and going back to before the fork finds what it left.
+func TestForkInPlace(t *testing.T) {
+	l := &till{}
+	s := setup(t, agent.Definition{}, testsuite.NewScript(payments(2)...), l.tool())
+	run, _ := s.run(t, "pay two", nil)
+	page, err := s.Checkpoints(t.Context(), run.Session, nil)
+	require.NoError(t, err)
+	first := page.Items[page.Total-2]
+	require.Equal(t, 1, first.Turn)
+	anew, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: first.ID})
+	require.NoError(t, err)
+	fork, err := anew.Begin(t.Context())
+	require.NoError(t, err)
+	o, err := fork.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.EqualValues(t, 3, l.paid.Load())
+
+	runs, err := s.Runs(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	require.Equal(t, &agent.Forked{Session: run.Session, Run: run.ID, Checkpoint: first.ID}, runs[1].Forked)
+	require.Equal(t, []agent.Status{agent.Completed, agent.Completed}, []agent.Status{runs[0].Status, runs[1].Status})
+
+	edited, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{Edit: true, Text: "pay nothing"})
+	require.NoError(t, err)
+	require.Equal(t, "cp-0", edited.Plan.Point.ID, "the message is what the session began with")
+	_, err = s.Fork(t.Context(), run.Session, &client.ForkOptions{Checkpoint: "cp-3"})
+	require.ErrorIs(t, err, agent.NotFound)
+	_, err = s.Fork(t.Context(), run.Session, nil)
+	require.ErrorIs(t, err, agent.InvalidInput, "at the end the model has nothing to answer")
+}
+
+// After each kind of failure a retry goes on where the run stood, with new limits,
+// and pays nothing twice.
+func TestRetryAfterEveryFailure(t *testing.T) {
+	broken := func(n int, kind agent.FaultKind) []testsuite.Reply {
+		replies := payments(2)
+		replies[1].Fail = make([]testsuite.Failure, n)
+		for i := range replies[1].Fail {
+			replies[1].Fail[i] = testsuite.Failure{Kind: kind, HTTP: 400, Message: "no"}
+		}
+		return replies
+	}
+	filtered := payments(2)
+	filtered[1] = testsuite.Reply{Text: "I can't", Finish: "content_filter"}
+	for name, c := range map[string]struct {
+		def     agent.Definition
+		replies []testsuite.Reply
+		limits  agent.Limits
+		code    agent.Code
+		paid    int64 // with the retry's
+		fails   bool  // again
+	}{
+		"the provider":  {replies: broken(1, agent.FaultBadRequest), code: agent.ProviderError, paid: 2},
+		"the key":       {replies: broken(1, agent.FaultAuth), code: agent.ProviderAuth, paid: 2},
+		"too few turns": {replies: payments(2), limits: agent.Limits{Turns: 1}, code: agent.LimitTurns, paid: 2},
+		"a refusal":     {replies: filtered, code: agent.Refusal, paid: 1, fails: true},
+		"the output":    {replies: payments(2), def: agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, code: agent.BadOutput, paid: 2, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &till{}
+			s := setup(t, c.def, testsuite.NewScript(c.replies...), l.tool())
+			run, out := s.run(t, "pay two", &client.StartOptions{Limits: c.limits})
+			require.Equal(t, c.code, out.Error.Code)
+			anew, err := s.Retry(t.Context(), run.Session, nil)
+			require.NoError(t, err)
+			require.Len(t, anew.Kept, int(l.paid.Load()), "%+v", anew.Plan)
+			require.Empty(t, anew.Again)
+			retry, err := anew.Begin(t.Context())
+			require.NoError(t, err)
+			o, err := retry.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.fails, o.Status == agent.Failed, "%+v", o.Error)
+			require.Equal(t, c.paid, l.paid.Load())
+			_, err = s.Retry(t.Context(), run.Session, nil)
+			if !c.fails {
+				require.ErrorIs(t, err, agent.Stale, "there is nothing to retry any more")
+			}
+		})
+	}
+}
+
+// Of fifty retries at once one runs.
+func TestOneOfFiftyRetriesWins(t *testing.T) {
+	l := &till{}
+	replies := payments(1)
+	replies[1].Fail = []testsuite.Failure{{Kind: agent.FaultBadRequest, Message: "no"}}
+	s := setup(t, agent.Definition{}, testsuite.NewScript(replies...), l.tool())
+	run, _ := s.run(t, "pay", nil)
+	anew, err := s.Retry(t.Context(), run.Session, nil)
+	require.NoError(t, err)
+	var won atomic.Int64
+	s.race(t, 50, func(ctx context.Context, _ int) error {
+		retry, err := anew.Begin(ctx)
+		if err != nil {
+			require.ErrorIs(t, err, agent.Busy)
+			return err
+		}
+		o, err := retry.Result(ctx)
+		require.NoError(t, err)
+		if o.Status == agent.Completed {
+			won.Add(1)
+			return nil
+		}
+		require.ErrorIs(t, o.Error, agent.Stale, "it came when the other one had ended")
+		return o.Error
+	})
+	require.EqualValues(t, 1, won.Load())
+	runs, err := s.Runs(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Len(t, runs, 2, "the others have no part in the log")
+	require.EqualValues(t, 1, l.paid.Load())
+}
+
+// What a terminated run had done is in the log of the session's next run, its
+// calls closed and its end told.
+func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
+	for name, from := range map[string]agent.EventType{"in a call": agent.CallStarted, "in a turn": agent.TurnStarted} {
+		t.Run(name, func(t *testing.T) {
+			hang := tool.New("hang", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}, nil)
+			first := testsuite.Reply{Calls: call("hang", nil)}
+			if from == agent.TurnStarted {
+				first = testsuite.Reply{Text: "slow", Delay: time.Minute}
+			}
+			s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "are you there", Text: "I am"}, first), hang)
+			run := s.begin(t, "remember 4711", &client.StartOptions{Session: "lost-" + s.queue})
+			s.until(t, run, from)
+			require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "a test"))
+			next, o := s.run(t, "are you there?", &client.StartOptions{Session: run.Session})
+			require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+			messages, err := s.Transcript(t.Context(), run.Session)
+			require.NoError(t, err)
+			require.Equal(t, "remember 4711", messages[0].TextOf())
+			if from == agent.CallStarted {
+				require.Equal(t, agent.CallUnknown, messages[2].Parts[0].Result.Status)
+			}
+			runs, err := s.Runs(t.Context(), run.Session)
+			require.NoError(t, err)
+			require.Equal(t, []string{run.ID, next.ID}, []string{runs[0].Run, runs[1].Run})
+			require.Equal(t, agent.Cancelled, runs[0].Status)
+			require.Equal(t, agent.ReasonTerminated, runs[0].Reason)
+		})
+	}
+}
+
+// Without Temporal's history the session goes on from the store.
+func TestASessionOutlivesItsHistory(t *testing.T) {
+	l := &till{}
+	s := on(t, devserver.ForPackage(t))
+	s.work(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "and now", Text: "you had said hello"}, testsuite.Reply{Text: "hello"}), l.tool())
+	run, _ := s.run(t, "hello", &client.StartOptions{Session: "old-" + s.queue})
+	s.forget(t, run.Session, []string{run.ID})
+	messages, err := s.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Len(t, messages, 2)
+	_, o := s.run(t, "and now?", &client.StartOptions{Session: run.Session})
+	require.Equal(t, "you had said hello", o.Text)
+	messages, err = s.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, "hello", messages[0].TextOf())
+	require.Len(t, messages, 4)
+}
+
+// breakable is a store that can be told to fail.
+type breakable struct {
+	*store.Dir
+	down atomic.Bool
+}
+
+func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
+	if b.down.Load() {
+		return agent.Errorf(agent.StoreUnavailable, "the disk is full")
+	}
+	return b.Dir.PutHead(ctx, h)
+}
+
+// A run whose suspension can't be stored does not say that it is suspended; it
+// says why, and rests when the store is back.
+func TestTheStoreFailsAtASuspension(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	b := &breakable{Dir: s.dir}
+	b.down.Store(true)
+	s.store = b
+	s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
+	run := s.begin(t, "go", nil)
+	require.Eventually(t, func() bool {
+		v, err := run.Status(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, agent.Suspended, v.Status)
+		return v.Fault != nil
+	}, patience, 50*time.Millisecond)
+	v, err := run.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Suspending, v.Status)
+	require.Equal(t, agent.StoreUnavailable, v.Fault.Code)
+	_, err = s.dir.Head(t.Context(), run.Session)
+	require.ErrorIs(t, err, agent.NotFound, "nothing was stored")
+	b.down.Store(false)
+	s.suspended(t, run)
+	head, err := s.dir.Head(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, agent.Suspended, head.Status)
+	v, err = run.Status(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, v.Fault)
+}
+
+// The state that an older version of an agent has kept is migrated for the newer.
+func TestStateIsMigrated(t *testing.T) {
+	l := &till{}
+	s := on(t, devserver.ForPackage(t))
+	w := s.work(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(1)...), l.tool())
+	session := "state-" + s.queue
+	_, o := s.run(t, "pay", &client.StartOptions{Session: session})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	w.Stop()
+
+	read := tool.New("read", "", func(ctx context.Context, c *tool.Call, _ struct{}) (string, error) {
+		cents, _, err := tool.Key[int]("cents").Get(ctx, c)
+		return fmt.Sprint(cents), err
+	}, nil)
+	second := agent.Definition{StateVersion: 2}
+	script := func() *testsuite.Script {
+		return testsuite.NewScript(testsuite.Reply{Match: "how much", Calls: call("read", nil)}, testsuite.Reply{Text: "x"}, testsuite.Reply{Text: "x"}, testsuite.Reply{Text: "x"}, testsuite.Reply{Text: "done"})
+	}
+	w = s.work(t, second, script(), read)
+	_, o = s.run(t, "how much?", &client.StartOptions{Session: session})
+	require.ErrorIs(t, o.Error, agent.MigrationMissing)
+	w.Stop()
+
+	s.migrations = []activities.Migration{{From: 1, To: 2, Migrate: func(state map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+		return map[string]json.RawMessage{"cents": json.RawMessage(string(state["sum"]) + "00")}, nil
+	}}}
+	s.work(t, second, script(), read)
+	run, o := s.run(t, "how much?", &client.StartOptions{Session: session})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	messages, err := s.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, "100", messages[len(messages)-2].Parts[0].Result.Text)
+}
+
+// A run that carries a summary over knows it, and not what was said.
+func TestCarryCompact(t *testing.T) {
+	script := testsuite.NewScript(testsuite.Reply{Match: "Your summary will replace", Text: "we said hello"}, testsuite.Reply{Text: "hello"}, testsuite.Reply{Text: "hello"})
+	s := setup(t, agent.Definition{}, script)
+	session := "carry-" + s.queue
+	s.run(t, "a secret word", &client.StartOptions{Session: session})
+	_, o := s.run(t, "and now?", &client.StartOptions{Session: session, Carry: agent.CarryCompact})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	requests := script.Requests()
+	last := requests[len(requests)-1].Messages
+	require.Equal(t, []string{"we said hello", "and now?"}, []string{last[0].TextOf(), last[1].TextOf()})
+}
+
+func asks(question string) testsuite.Reply {
+	return testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": question})}
+}

@@ -57,8 +57,8 @@ type Model struct {
 	Name string
 }
 
-// Live is a piece of what a run is doing. It is not recorded, and may be lost.
-type Live struct {
+// piece is something of what a run is doing. It is not recorded, and may be lost.
+type piece struct {
 	Session string
 	Run     string
 	Turn    int
@@ -90,7 +90,8 @@ func stopped(ctx context.Context) bool {
 	return cause != nil && (heldBy(ctx) != nil || temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled))
 }
 
-func (d *Deeds) live(l Live) {
+// live tells a piece to whoever hears it.
+func (d *Deeds) live(l piece) {
 	if d.Live == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 			continue
 		}
 		if attempt > 1 || i > 0 {
-			d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
+			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 		}
 		reply, heard, err = d.generate(ctx, m, spec, messages, in)
 		if i > 0 {

@@ -35,6 +35,7 @@ type LocateResult struct {
 	Seq     int64             `json:"seq,omitempty"`
 	Version int64             `json:"version,omitempty"`
 	Numbers agent.Numbers     `json:"numbers,omitzero"`
+	Posts   []agent.Post      `json:"posts,omitempty"`
 	Forked  *agent.Forked     `json:"forked,omitempty"`
 	Turn    int               `json:"turn,omitempty"`
 	Tools   []agent.ToolCount `json:"tools,omitempty"`
@@ -56,6 +57,7 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 		}
 	}
 	out.Head, out.Seq, out.Version, out.Numbers = head.Digest, head.Seq, head.Version, head.Numbers
+	out.Posts = head.Posts
 	view, err := d.Log.View(ctx, head.Digest)
 	if err != nil {
 		return out, err

@@ -166,7 +166,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		watch.Reset(silence)
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
-			d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
+			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
 		}
 	})
 	if err != nil {

@@ -35,6 +35,7 @@ type OpenResult struct {
 	Version int64      `json:"version,omitempty"`
 	// Numbers are the session's.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
+	Posts   []agent.Post  `json:"posts,omitempty"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the export that the session came with.
@@ -57,7 +58,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if err := readable(head); err != nil {
 		return OpenResult{}, err
 	}
-	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, State: head.State, Imported: head.Imported}
+	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, Posts: head.Posts, State: head.State, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}

@@ -62,7 +62,7 @@ func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_
 	}
 	next := store.Head{
 		V: agent.Version, Version: head.Version + 1, Session: in.Session, Run: state.Run, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
-		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Imported: head.Imported, Updated: state.Outcome.Ended,
+		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Imported: head.Imported, Updated: state.Outcome.Ended,
 	}
 	next.Version, err = d.putHead(ctx, next)
 	return next, state.Run, "", err

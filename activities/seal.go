@@ -27,6 +27,7 @@ type SealInput struct {
 	// Version is that of the session's head as the run knows it.
 	Version int64         `json:"version"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
+	Posts   []agent.Post  `json:"posts,omitempty"`
 	// Begun is when the run began, and State the version of the session's state.
 	Begun time.Time `json:"begun,omitzero"`
 	State int       `json:"state,omitempty"`
@@ -56,7 +57,7 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 	}
 	version, err := d.putHead(ctx, store.Head{
 		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Begun: in.Begun, Agent: in.Agent,
-		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
 }

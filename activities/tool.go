@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type ToolInput struct {
 	Agent     string          `json:"agent"`
 	Turn      int             `json:"turn"`
 	Call      string          `json:"call"`
+	Of        string          `json:"of,omitempty"` // the run that asked for it, where it is another
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Upto is where the log stands; Long tells that it has the arguments.
@@ -89,7 +91,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	result.Status, result.Text = agent.CallOK, text
 	switch {
 	case err == nil:
-		result.Partial = stopped(ctx)
+		result.Partial = ctx.Err() != nil // whatever has ended it
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
 		// It was slower than local tools may be; it is started anew as a regular one.
 		return ToolOutput{}, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
@@ -136,9 +138,9 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 	}()
 	call := tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
-		Key: agent.IdempotencyKey(in.Run, in.Call), Attempt: attempt, Arguments: in.Arguments,
+		Key: agent.IdempotencyKey(cmp.Or(in.Of, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
 	}.WithProgress(func(note string) {
-		d.live(Live{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
+		d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
 	}).WithState(func(ctx context.Context) (map[string]json.RawMessage, error) {
 		log, err := d.logUpTo(ctx, in.Run, in.Upto)
 		if err != nil {

@@ -71,6 +71,13 @@ type Numbers struct {
 	Child      int `json:"child,omitempty"`
 }
 
+// Post is a message that came with an id, and the run that has it: the same one
+// that comes again is not said twice.
+type Post struct {
+	ID  string `json:"id"`
+	Run string `json:"run"`
+}
+
 // SuspensionID is the name of a session's n-th suspension.
 func SuspensionID(n int) string { return fmt.Sprintf("s-%d", n) }
 

@@ -122,10 +122,12 @@ type wireStarted struct {
 	Carry     Carry  `json:"carry,omitempty"`
 	Recovered string `json:"recovered,omitempty"`
 	Lost      string `json:"lost,omitempty"`
+	// Imported tells of a run of another cluster that this one goes on with.
+	Imported *Imported `json:"imported,omitempty"`
 }
 
 func wireStart(s Started) wireStarted {
-	w := wireStarted{By: s.By, Carry: s.Carry, Recovered: s.Recovered, Lost: s.Lost}
+	w := wireStarted{Imported: s.Imported, By: s.By, Carry: s.Carry, Recovered: s.Recovered, Lost: s.Lost}
 	if s.Spec != nil {
 		w.Agent, w.Model = s.Spec.Name, s.Spec.Model
 	}

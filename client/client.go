@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -25,8 +26,11 @@ type Options struct {
 	// TaskQueue is where new runs wait for workers; empty means "fermata".
 	TaskQueue string
 	// Store is where the workers keep transcripts. It is needed to read a whole
-	// transcript, and for nothing else.
+	// transcript and events, and for nothing else.
 	Store store.Store
+	// Live is where what runs are doing is heard, see [EventsOptions]; nil means
+	// nowhere. The workers' options name its other end.
+	Live live.Source
 }
 
 // Client speaks to runs. It may be used from many goroutines at once.
@@ -34,10 +38,15 @@ type Client struct {
 	temporal  client.Client
 	taskQueue string
 	log       *store.Log
+	live      live.Source
 	gates     gates
 }
 
 // New returns a client over a Temporal client, which stays the caller's to close.
+// With nil it is only for what the store alone can tell: what the sessions' runs
+// have stored, by way of [Client.Transcript], [Client.Runs], [Client.Checkpoints],
+// [Client.Checkpoint] and [Client.Diff], and what a [Client.Fork] or a
+// [Client.Retry] would mean. Nothing else may be called then.
 func New(c client.Client, o *Options) *Client {
 	n := &Client{temporal: c, taskQueue: signals.TaskQueue, gates: newGates()}
 	if o != nil && o.TaskQueue != "" {
@@ -45,6 +54,9 @@ func New(c client.Client, o *Options) *Client {
 	}
 	if o != nil && o.Store != nil {
 		n.log = store.NewLog(o.Store)
+	}
+	if o != nil {
+		n.live = o.Live
 	}
 	return n
 }
@@ -92,19 +104,26 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	run, err := c.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: session, TaskQueue: c.taskQueue,
-		WorkflowIDConflictPolicy:                 enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		TypedSearchAttributes:                    temporal.NewSearchAttributes(signals.Attributes(start.Agent, agent.Pending, now)...),
-		Memo:                                     map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: start.Labels}},
-	}, signals.WorkflowType, start)
+	o := c.startOptions(session, start)
+	o.WorkflowIDConflictPolicy, o.WorkflowExecutionErrorWhenAlreadyStarted = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, true
+	if f := start.From; f != nil && f.Retry != "" { // else a retry of what has completed meanwhile would begin
+		o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+	}
+	run, err := c.temporal.ExecuteWorkflow(ctx, o, signals.WorkflowType, start)
 	if err != nil {
-		return nil, startFailed(session, err)
+		return nil, startFailed(session, start, err)
 	}
 	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
+}
+
+// startOptions are those of every start.
+func (c *Client) startOptions(session string, start agent.Start) client.StartWorkflowOptions {
+	now := time.Now()
+	return client.StartWorkflowOptions{
+		ID: session, TaskQueue: c.taskQueue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(start.Agent, agent.Pending, now)...),
+		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: start.Labels}},
+	}
 }
 
 // check refuses here what the run would refuse there.
@@ -122,10 +141,14 @@ func check(session string, start agent.Start) error {
 	return nil
 }
 
-func startFailed(session string, err error) error {
+func startFailed(session string, start agent.Start, err error) error {
 	var live *serviceerror.WorkflowExecutionAlreadyStarted
 	var invalid *serviceerror.InvalidArgument
 	switch {
+	case errors.As(err, &live) && start.From != nil && start.From.Retry != "":
+		e := agent.Errorf(agent.Busy, "run %s of session %s is being retried, or was: run %s was quicker", start.From.Retry, session, live.RunId)
+		e.Session, e.Run = session, live.RunId
+		return e
 	case errors.As(err, &live):
 		e := agent.Errorf(agent.Busy, "session %s has a live run (%s); wait for its end, or name another session", session, live.RunId)
 		e.Session, e.Run = session, live.RunId
@@ -136,9 +159,15 @@ func startFailed(session string, err error) error {
 	return fmt.Errorf("starting a run: %w", durable.ArriveRPC(err))
 }
 
-// Get returns the session's last run, live or ended, or [agent.NotFound].
+// Get returns the session's last run, live or ended, or [agent.NotFound]. Of a
+// session that Temporal has forgotten it is what the store has, see [Options.Store].
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
+	if errors.Is(err, agent.NotFound) && c.log != nil {
+		if head, headErr := c.log.Store().Head(ctx, session); headErr == nil {
+			return &Run{client: c, Session: session, ID: head.Run}, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +176,9 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 
 // last describes the session's last execution.
 func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
+	if c.temporal == nil {
+		return nil, agent.Errorf(agent.NotFound, "looking for session %s: there is no server to ask", session)
+	}
 	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
 	if err != nil {
 		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))

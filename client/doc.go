@@ -7,4 +7,5 @@
 // the session; what is said in a session, to whoever waits for an event, or to a
 // request goes through the [Client]. Whatever is said is answered when its effect
 // is decided; [Run.Wait] waits until the run rests or ends.
+// What has happened in a session, and happens, is read with [Client.Events].
 package client

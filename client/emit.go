@@ -80,7 +80,7 @@ type emitter struct {
 func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for info, err := range e.client.executions(ctx, live+isWaitingFor("topic:"+e.order.Topic)) {
+	for info, err := range e.client.executions(ctx, liveOnes+isWaitingFor("topic:"+e.order.Topic)) {
 		if err != nil {
 			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
 		}

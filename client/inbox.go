@@ -10,6 +10,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // InboxFilter says which open requests to list; the zero value means all.
@@ -58,7 +59,7 @@ func (c *Client) Inbox(ctx context.Context, f InboxFilter) iter.Seq2[Waiting, er
 }
 
 func (f InboxFilter) query() string {
-	q := live + isWaitingFor(string(agent.InputRequired))
+	q := liveOnes + isWaitingFor(string(agent.InputRequired))
 	if f.WaitsFor != "" && f.WaitsFor != string(agent.InputRequired) {
 		q += isWaitingFor(f.WaitsFor)
 	}
@@ -66,7 +67,7 @@ func (f InboxFilter) query() string {
 		q += isWaitingFor("approver:" + f.Approver)
 	}
 	if f.Agent != "" {
-		q += " AND " + agent.AttrAgent + " = " + quote(f.Agent)
+		q += " AND " + agent.AttrAgent + " = " + signals.Quote(f.Agent)
 	}
 	if f.Session != "" {
 		q += " AND " + within(f.Session)
@@ -76,7 +77,7 @@ func (f InboxFilter) query() string {
 
 // within is the condition of being a session or below it.
 func within(session string) string {
-	return "(WorkflowId = " + quote(session) + " OR WorkflowId STARTS_WITH " + quote(session+"/") + ")"
+	return "(WorkflowId = " + signals.Quote(session) + " OR WorkflowId STARTS_WITH " + signals.Quote(session+"/") + ")"
 }
 
 // waiting are a run's open requests that fit the filter.

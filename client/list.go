@@ -41,6 +41,9 @@ type Listed struct {
 	Cost    agent.USD    `json:"cost_usd"`
 	Started time.Time    `json:"started"`
 	Ended   time.Time    `json:"ended,omitzero"`
+	// WaitsFor is what a suspended run waits for, its suspension's kind first and
+	// then what (wire §8); empty for all others.
+	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
 // List yields runs, the latest first. An execution that was continued as new is
@@ -85,13 +88,13 @@ func (c *Client) executions(ctx context.Context, query string) iter.Seq2[*workfl
 func (f Filter) query(now time.Time) string {
 	terms := []string{ours, "ExecutionStatus != 'ContinuedAsNew'"}
 	if f.Agent != "" {
-		terms = append(terms, agent.AttrAgent+" = "+quote(f.Agent))
+		terms = append(terms, agent.AttrAgent+" = "+signals.Quote(f.Agent))
 	}
 	if f.Status != "" {
 		terms = append(terms, f.status())
 	}
 	if f.Older > 0 {
-		terms = append(terms, fmt.Sprintf("%s < %s", agent.AttrSince, quote(now.Add(-f.Older).UTC().Format(time.RFC3339))))
+		terms = append(terms, fmt.Sprintf("%s < %s", agent.AttrSince, signals.Quote(now.Add(-f.Older).UTC().Format(time.RFC3339))))
 	}
 	if f.Query != "" {
 		terms = append(terms, "("+f.Query+")")
@@ -112,18 +115,18 @@ func (f Filter) status() string {
 	case agent.Cancelled:
 		return "ExecutionStatus IN ('Canceled', 'Terminated')"
 	}
-	return "ExecutionStatus = 'Running' AND " + agent.AttrStatus + " = " + quote(string(f.Status))
+	return "ExecutionStatus = 'Running' AND " + agent.AttrStatus + " = " + signals.Quote(string(f.Status))
 }
 
-// ours, live and isWaitingFor are conditions of listings.
+// ours, liveOnes and isWaitingFor are conditions of listings.
 var (
-	ours = "WorkflowType = " + quote(signals.WorkflowType)
-	live = ours + " AND ExecutionStatus = 'Running'"
+	ours     = "WorkflowType = " + signals.Quote(signals.WorkflowType)
+	liveOnes = ours + " AND ExecutionStatus = 'Running'"
 )
 
-func isWaitingFor(what string) string { return " AND " + agent.AttrWaitsFor + " = " + quote(what) }
-
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+func isWaitingFor(what string) string {
+	return " AND " + agent.AttrWaitsFor + " = " + signals.Quote(what)
+}
 
 func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	memo := MemoOf(info)
@@ -134,6 +137,9 @@ func listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	}
 	if info.GetCloseTime() != nil {
 		l.Ended = info.GetCloseTime().AsTime()
+	}
+	if open(info) && l.Status == agent.Suspended {
+		l.WaitsFor = waitsFor(info)
 	}
 	if !open(info) && !l.Status.Ended() {
 		l.Status, l.Reason, l.Since = closedStatus(info.GetStatus()), "", l.Ended

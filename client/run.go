@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,20 @@ func (r *Run) execution(ctx context.Context) (*workflowpb.WorkflowExecutionInfo,
 	return d.GetWorkflowExecutionInfo(), nil
 }
 
+// stored is the Outcome of a run that Temporal has forgotten.
+func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
+	view, err := r.client.view(ctx, r.Session)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range slices.Backward(view.Events()) {
+		if e.Outcome != nil && e.Outcome.Run == r.ID {
+			return e.Outcome, nil
+		}
+	}
+	return nil, agent.Errorf(agent.NotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
+}
+
 // pollFor is how long one look at a run may wait for it to end. No wait rests on
 // one look: about one notice in a hundred is lost in the server.
 const pollFor = time.Second
@@ -69,6 +84,9 @@ const pollFor = time.Second
 // [agent.Outcome.Err].
 func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 	info, err := r.execution(ctx)
+	if errors.Is(err, agent.NotFound) && r.client.log != nil {
+		return r.stored(ctx)
+	}
 	for err == nil {
 		var event *historypb.HistoryEvent
 		running := open(info)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // SendOptions says more of a message; nil means every default.
@@ -27,20 +29,24 @@ type SendOptions struct {
 const sendTries = 5
 
 // Send says something in a session, and returns the run that has it: the live one
-// or, where the last has ended, a new one. Errors are [agent.InvalidInput],
-// [agent.NotFound] where there is no session and no agent is named,
-// [agent.NoWorker] or [agent.Timeout] where nobody answers (send it again with
-// the same id then), [agent.Stale] while the run is being stopped, [agent.TooLarge]
-// where too much waits already, and [agent.Closed] for an ended run that has a
-// parent.
+// or, where the last has ended, a new one. Where no worker answers within 3 s it
+// is left for the one that comes. A message with an id is said once, however often
+// it is sent and whoever takes it: the session's last 50 are remembered. Errors are
+// [agent.InvalidInput], [agent.NotFound] where there is no session and no agent is
+// named, [agent.Stale] while the run is being stopped, [agent.TooLarge] where too
+// much waits already, and [agent.Closed] for an ended run that has a parent.
 func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions) (*Run, error) {
 	if o == nil {
 		o = &SendOptions{}
 	}
 	order := agent.SendOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By}, Text: text, Mode: o.Mode}
 	for try := 1; ; try++ {
-		ack, err := c.say(ctx, session, order)
+		soon, cancel := context.WithTimeout(ctx, patience)
+		ack, err := c.say(soon, session, order)
+		cancel()
 		switch {
+		case ctx.Err() == nil && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+			return c.post(ctx, session, order, o.Agent)
 		case err == nil && ack.Effect != agent.Moot:
 			run := &Run{client: c, Session: session, ID: ack.Run}
 			run.acted(ack.Seq)
@@ -78,20 +84,86 @@ func (c *Client) ended(ctx context.Context, session string, refusal error) error
 	return err
 }
 
-// next begins the session's next run with what was to be said.
-func (c *Client) next(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
+// post leaves a message for the worker that comes: in one call it reaches the live
+// run, or begins the next.
+func (c *Client) post(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
+	start, err := c.nextStart(ctx, session, order, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(session, start); err != nil {
+		return nil, err
+	}
+	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.Send), order, c.startOptions(session, start), signals.WorkflowType, start)
+	if err != nil {
+		return nil, startFailed(session, start, err)
+	}
+	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, run.GetRunID())
+	if err != nil {
+		return nil, fmt.Errorf("looking for session %s: %w", session, durable.ArriveRPC(err))
+	}
+	return &Run{client: c, Session: session, ID: d.GetWorkflowExecutionInfo().GetFirstRunId()}, nil
+}
+
+// nextStart is what the session's next run is started with, if a message begins it.
+func (c *Client) nextStart(ctx context.Context, session string, order agent.SendOrder, name string) (agent.Start, error) {
 	if name == "" {
-		info, err := c.last(ctx, session)
-		if err != nil {
-			return nil, err
-		}
-		if name = agentOf(info); name == "" {
-			return nil, agent.Errorf(agent.NotFound, "the last run of session %s does not say whose it was; name an agent", session)
+		var err error
+		if name, err = c.lastAgent(ctx, session); err != nil {
+			return agent.Start{}, err
 		}
 	}
-	run, err := c.start(ctx, session, agent.Start{
+	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: order.Text}, By: order.By, ID: order.ID, Carry: agent.CarryInherit,
-	})
+	}, nil
+}
+
+// lastAgent is whose the session's last run was.
+func (c *Client) lastAgent(ctx context.Context, session string) (string, error) {
+	info, err := c.last(ctx, session)
+	if errors.Is(err, agent.NotFound) && c.log != nil { // Temporal has forgotten it
+		if head, headErr := c.log.Store().Head(ctx, session); headErr == nil {
+			return head.Agent, nil
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	name := agentOf(info)
+	if name == "" {
+		return "", agent.Errorf(agent.NotFound, "the last run of session %s does not say whose it was; name an agent", session)
+	}
+	return name, nil
+}
+
+// taken is the run of a session that has a message already; nil where the store
+// knows of none.
+func (c *Client) taken(ctx context.Context, session, id string) *Run {
+	if c.log == nil {
+		return nil
+	}
+	head, err := c.log.Store().Head(ctx, session)
+	if err != nil {
+		return nil // the run itself looks again
+	}
+	for _, p := range head.Posts {
+		if p.ID == id {
+			return &Run{client: c, Session: session, ID: p.Run}
+		}
+	}
+	return nil
+}
+
+// next begins the session's next run with what was to be said.
+func (c *Client) next(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
+	if run := c.taken(ctx, session, order.ID); run != nil {
+		return run, nil
+	}
+	start, err := c.nextStart(ctx, session, order, name)
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.start(ctx, session, start)
 	if err != nil {
 		return nil, fmt.Errorf("beginning the next run of session %s: %w", session, err)
 	}

@@ -7,36 +7,47 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 )
 
-// Transcript is all that was said in a session: what its runs have stored, and
-// what the live one has not stored yet. It needs the store, and for the live
-// part a worker; what can't be had is an error and never a shorter transcript.
+// Transcript is all that was said in a session and that its last run knows: what
+// its runs have stored, and what the live one has not stored yet. It needs the
+// store, and for the live part a worker; what can't be had is an error and never
+// a shorter transcript.
 func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Message, error) {
-	if c.log == nil {
-		return nil, agent.Errorf(agent.NotSetUp, "reading a transcript needs the store that the workers use: set client.Options.Store")
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return nil, err
 	}
-	run, err := c.Get(ctx, session)
+	return view.Messages(), nil
+}
+
+// view is a session's whole log.
+func (c *Client) view(ctx context.Context, session string) (*store.View, error) {
+	if c.log == nil {
+		return nil, agent.Errorf(agent.NotSetUp, "reading a session's log needs the store that the workers use: set client.Options.Store")
+	}
+	info, err := c.last(ctx, session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return nil, err
 	}
 	head, headErr := c.log.Store().Head(ctx, session)
 	if headErr != nil && !errors.Is(headErr, agent.NotFound) {
-		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, headErr)
+		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
 	// The head tells all if it says that the last run has ended.
-	if err == nil && (head.Run != run.ID || !head.Status.Ended()) {
-		return c.openTranscript(ctx, session, head.Digest)
+	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended()) {
+		return c.openView(ctx, session, head.Digest)
 	}
 	if headErr != nil {
-		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, headErr)
+		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
-	return c.messages(ctx, session, head.Digest, nil)
+	return c.viewOf(ctx, session, head.Digest, nil)
 }
 
-// openTranscript puts what is stored and what the run has not stored together. A
-// run that failed before it began has no part in the log: then the head's is all.
-func (c *Client) openTranscript(ctx context.Context, session, stored string) ([]agent.Message, error) {
+// openView puts what is stored and what the run has not stored together. A run
+// that failed before it began has no part in the log: then the head's is all.
+func (c *Client) openView(ctx context.Context, session, stored string) (*store.View, error) {
 	open, err := signals.ReadOpen(ctx, c.temporal, session, "")
 	if err != nil {
 		return nil, err
@@ -44,16 +55,16 @@ func (c *Client) openTranscript(ctx context.Context, session, stored string) ([]
 	if open.Head == "" && len(open.Events) == 0 {
 		open.Head = stored
 	}
-	return c.messages(ctx, session, open.Head, open.Events)
+	return c.viewOf(ctx, session, open.Head, open.Events)
 }
 
-func (c *Client) messages(ctx context.Context, session, head string, tail []agent.Event) ([]agent.Message, error) {
+func (c *Client) viewOf(ctx context.Context, session, head string, tail []agent.Event) (*store.View, error) {
 	view, err := c.log.View(ctx, head)
 	if err != nil {
-		return nil, fmt.Errorf("reading the transcript of session %s: %w", session, err)
+		return nil, fmt.Errorf("reading the log of session %s: %w", session, err)
 	}
 	if n := len(tail); n > 0 {
 		view = view.With(tail, tail[n-1].Seq)
 	}
-	return view.Messages(), nil
+	return view, nil
 }

@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // Tree lists the run and all runs below it, depth first, the run itself first
@@ -26,7 +27,7 @@ func (r *Run) Tree(ctx context.Context) ([]agent.Node, error) {
 	}
 	root, _, _ := strings.Cut(r.Session, "/")
 	root = cmp.Or(top.GetRootExecution().GetWorkflowId(), root)
-	query := ours + " AND ExecutionStatus != 'ContinuedAsNew' AND RootWorkflowId = " + quote(root)
+	query := ours + " AND ExecutionStatus != 'ContinuedAsNew' AND RootWorkflowId = " + signals.Quote(root)
 	if r.Session != root {
 		query += " AND " + within(r.Session)
 	}

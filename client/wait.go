@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,8 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 		switch {
 		case err == nil && (!open(info) || r.ending.Load()):
 			return r.Result(ctx)
+		case errors.Is(err, agent.NotFound) && r.client.log != nil:
+			return r.stored(ctx)
 		case err == nil:
 			var out *agent.Outcome
 			if out, err = r.rest(ctx, info); out != nil {

@@ -11,6 +11,7 @@ import (
 	otelsdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
@@ -44,13 +45,13 @@ type instance struct {
 }
 
 // boot starts the server on the database. It returns the address of the frontend.
-func boot(addr *net.TCPAddr, db *database, log *serverLog) (*instance, string, error) {
+func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog) (*instance, string, error) {
 	for attempt := 1; ; attempt++ {
 		ports, err := choosePorts(addr)
 		if err != nil {
 			return nil, "", err
 		}
-		i, err := launch(serverConfig(ports, db), log)
+		i, err := launch(serverConfig(ports, db), o.settings(), log)
 		if err == nil {
 			return i, ports[primitives.FrontendService].String(), nil
 		}
@@ -89,7 +90,7 @@ func isListenError(err error) bool {
 
 // launch builds the server and starts it, in a goroutine of its own: where the
 // server would end the process, serverLog ends the goroutine.
-func launch(cfg *config.Config, log *serverLog) (*instance, error) {
+func launch(cfg *config.Config, settings dynamicconfig.Client, log *serverLog) (*instance, error) {
 	i := &instance{conns: newConnections()}
 	var err error
 	done := make(chan struct{})

@@ -33,6 +33,11 @@ var settings = dynamicconfig.StaticClient{
 	// told; the client asks again when its long poll expires, by default after 20s.
 	dynamicconfig.HistoryLongPollExpirationInterval.Key(): time.Second,
 
+	// A workflow that is deleted stays until these queues have written down how far
+	// they are, which they do every 30 s by default.
+	dynamicconfig.TransferProcessorUpdateAckInterval.Key():   time.Second,
+	dynamicconfig.VisibilityProcessorUpdateAckInterval.Key(): time.Second,
+
 	// With both, a running activity's context is cancelled some 10 ms after its
 	// workflow asked, without heartbeats. The first lets DescribeNamespace show
 	// the capability, by which workers open the task queue that commands come by.

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
+
+	"go.temporal.io/server/common/dynamicconfig"
 )
 
 // Options say what server to start. The zero value, and nil, give a server that
@@ -38,6 +41,11 @@ type Options struct {
 	// means 90 days. It is set at every start, but never on a server that is
 	// shared, unless the namespace is new there.
 	Retention time.Duration
+
+	// ContinueAsNewAt is at how many events of its history a workflow is told to
+	// continue as new. Zero means the server's own 4096; a small number lets a test
+	// see in a second what takes a run hours.
+	ContinueAsNewAt int
 
 	// Logger gets the server's own log from level warn upwards. Nil means
 	// silence.
@@ -68,6 +76,16 @@ func (o *Options) retention() time.Duration {
 		return defaultRetention
 	}
 	return cmp.Or(o.Retention, defaultRetention)
+}
+
+// settings are the server's dynamic configuration.
+func (o *Options) settings() dynamicconfig.StaticClient {
+	if o == nil || o.ContinueAsNewAt == 0 {
+		return settings
+	}
+	own := maps.Clone(settings)
+	own[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = o.ContinueAsNewAt
+	return own
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -120,6 +138,9 @@ func (o *Options) validate() error {
 	}
 	if r := o.retention(); r < minRetention {
 		return fmt.Errorf("devserver: retention %v is shorter than the server's least, %v", r, minRetention)
+	}
+	if o != nil && o.ContinueAsNewAt < 0 {
+		return fmt.Errorf("devserver: ContinueAsNewAt is %d, and must not be negative", o.ContinueAsNewAt)
 	}
 	_, err := o.addr()
 	return err

@@ -64,6 +64,7 @@ func TestOptionsRefused(t *testing.T) {
 		"missing port":         {InMemory: true, Addr: "127.0.0.1"},
 		`port "http" is not a`: {InMemory: true, Addr: "127.0.0.1:http"},
 		"not a number from 0":  {InMemory: true, Addr: "127.0.0.1:65536"},
+		"must not be negative": {InMemory: true, ContinueAsNewAt: -1},
 	} {
 		_, err := Start(t.Context(), o)
 		assert.ErrorContains(t, err, text)

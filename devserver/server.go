@@ -101,7 +101,7 @@ func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) 
 	if s.db, err = openDatabase(ctx, dir, o); err != nil {
 		return nil, err
 	}
-	if s.instance, s.addr, err = boot(addr, s.db, s.log); err != nil {
+	if s.instance, s.addr, err = boot(addr, s.db, o, s.log); err != nil {
 		return nil, err
 	}
 	if err := prepare(ctx, s, o); err != nil {

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,16 @@ func ends() (list []agent.Event) {
 		}})
 	}
 	return list
+}
+
+// Whoever looks for a type finds it in the docs.
+func TestEveryTypeIsDescribed(t *testing.T) {
+	doc, err := os.ReadFile("../docs/events.md")
+	require.NoError(t, err)
+	live := []agent.Event{{Type: agent.DeltaText}, {Type: agent.DeltaThinking}, {Type: agent.DeltaVoid}, {Type: agent.DeltaLost}, {Type: agent.CallProgress}}
+	for _, e := range append(recorded(), live...) {
+		require.Contains(t, string(doc), "`"+string(e.Type)+"`")
+	}
 }
 
 // Pages of events are bounded, join without a gap, and say what they can't show.

@@ -54,6 +54,7 @@ func said() map[string]any {
 		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.Running, Since: at, Turn: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
 		"start":        agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Pay invoice 118"}, By: "ana@acme.com", Limits: agent.Limits{Turns: 5, CostUSD: agent.Dollar / 2, WallClock: agent.Duration(90 * time.Second)}, Labels: map[string]string{"team": "pay"}, Carry: agent.CarryReset, ID: "m-1"},
 		"start-parked": agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Go on", Briefing: handoff()}, Park: conditions()},
+		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 32)},
 	}
 }
 
@@ -86,7 +87,7 @@ func TestGoldenPayloads(t *testing.T) {
 
 // What was written by an older build of this version is read by this one.
 func TestGoldenStartsAreTaken(t *testing.T) {
-	for _, name := range []string{"start", "start-parked"} {
+	for _, name := range []string{"start", "start-parked", "start-import"} {
 		s, refusal := DecodeStart(compact(t, name))
 		require.Nil(t, refusal)
 		require.Equal(t, said()[name], s)

@@ -68,6 +68,8 @@ type Head struct {
 	Digest string `json:"digest"`
 	// Seq is the number of the log's last event.
 	Seq int64 `json:"seq"`
+	// Posts are the last messages that came with an id.
+	Posts []agent.Post `json:"posts,omitempty"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the id of the export that the session came with; empty for one that

@@ -23,7 +23,7 @@ const (
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 	in := activities.ToolInput{
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
-		Call: e.Call.ID, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
+		Call: e.Call.ID, Of: e.Of, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
 		Timeout: agent.Duration(toolTime), Upto: r.share(ctx),
 		Edited: e.Edited, Heard: r.state.Heard, Parent: r.parent(),
 	}

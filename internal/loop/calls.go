@@ -183,7 +183,7 @@ func (s *step) startCalls() {
 
 func (s *step) callTool(c *Call) {
 	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Edited: c.Edited, Approver: c.Approver})
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver})
 }
 
 // mayBegin tells whether a call may begin now. A pause lets the turn in progress
@@ -247,7 +247,7 @@ func (s *step) slow(call string) error {
 		return nil
 	}
 	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Tool: tool, Regular: true})
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Regular: true})
 	return nil
 }
 
@@ -323,7 +323,7 @@ const maxUnknown = 64
 func (s *step) unknown(c Call) {
 	if len(s.Unknown) < maxUnknown {
 		s.Unknown = append(slices.Clip(s.Unknown), agent.UnknownEffect{
-			Call: c.ID, Tool: c.Tool, Key: agent.IdempotencyKey(s.Run, c.ID), Since: c.Since.UTC().Format(time.RFC3339),
+			Call: c.ID, Tool: c.Tool, Key: agent.IdempotencyKey(firstOf(c.Of, s.Run), c.ID), Since: c.Since.UTC().Format(time.RFC3339),
 		})
 	}
 }

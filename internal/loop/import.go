@@ -48,6 +48,9 @@ func (s *step) imported(in Imported) {
 	for i := range s.Requests {
 		s.Requests[i].Run = run // where it is answered now
 	}
+	for i := range s.Calls {
+		s.Calls[i].Of = firstOf(s.Calls[i].Of, former)
+	}
 	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
 		Run: run, By: by, Spec: in.Spec, Imported: &agent.Imported{Export: in.Export, Run: former},
 	}})

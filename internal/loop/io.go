@@ -38,6 +38,7 @@ type (
 		Seq     int64
 		Version int64
 		Numbers agent.Numbers
+		Posts   []agent.Post
 		// Behind is the execution of a run before this one that was ended from outside
 		// and whose last events are not stored; empty where there is none.
 		Behind string
@@ -56,6 +57,7 @@ type (
 		Seq     int64
 		Version int64
 		Numbers agent.Numbers
+		Posts   []agent.Post
 		// Forked names the point where it is not the log's end; Turn and Tools are
 		// the counters there.
 		Forked *agent.Forked
@@ -226,6 +228,8 @@ type (
 	CallTool struct {
 		Turn int
 		Call agent.ToolCall
+		// Of is the run that asked for it, where another has begun the turn.
+		Of   string
 		Tool agent.ToolSpec
 		// Edited arguments are not the ones that the log has; Approver proved to be
 		// one, and put them there.

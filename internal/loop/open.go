@@ -29,7 +29,7 @@ func (s *step) begin(in Begin) {
 // opened takes the Spec, which no deploy changes any more for this run.
 func (s *step) opened(in Opened) {
 	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
-	s.Numbers = in.Numbers
+	s.Numbers, s.Posts = in.Numbers, in.Posts
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n}) // of the runs before this one
 	}
@@ -76,6 +76,7 @@ func (s *step) located(in Located) {
 		return
 	}
 	s.Log.Head, s.Log.Seq, s.Log.Version, s.Numbers = in.Head, in.Seq, in.Version, in.Numbers
+	s.Posts = in.Posts
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n})
 	}
@@ -107,9 +108,14 @@ func (s *step) listed(in Listed) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
+	if run := s.posted(s.Start.ID); run != "" {
+		s.fail(agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", s.Start.ID, run).At("id"))
+		return
+	}
 	spec := s.bounded(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
 	s.Spec = &spec
+	s.post(s.Start.ID)
 	anew := s.Log.Seq == 0 || s.Start.Carry == agent.CarryReset
 	s.opening()
 	for _, h := range s.Holds {

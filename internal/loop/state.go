@@ -105,6 +105,8 @@ type State struct {
 	Squeezed bool `json:"squeezed,omitempty"`
 	// Base is what was used up when a limit was renewed.
 	Base agent.Limits `json:"base,omitzero"`
+	// Posts are the last messages of the session that came with an id.
+	Posts []agent.Post `json:"posts,omitempty"`
 	// Told are the last verbs with an id and what became of them.
 	Told    []Told              `json:"told,omitempty"`
 	Refused []agent.RefusedVerb `json:"refused,omitempty"`
@@ -165,6 +167,9 @@ type Call struct {
 	Result *agent.ToolResult `json:"result,omitempty"`
 	// Note is a remark of the runtime that is added to the result's text.
 	Note string `json:"note,omitempty"`
+	// Of is the run that asked for it, where this one goes on with that one's turn: an
+	// effect that both had would have one key.
+	Of string `json:"of,omitempty"`
 	// Request is what the call waits for, while it is open.
 	Request string `json:"request,omitempty"`
 	// On are the runs below that the call waits for; empty for the one it started.
@@ -215,6 +220,7 @@ func (s State) clone() State {
 	s.Decided = slices.Clip(s.Decided)
 	s.Letters = slices.Clip(s.Letters)
 	s.Always = slices.Clip(s.Always)
+	s.Posts = slices.Clip(s.Posts)
 	s.Told = slices.Clip(s.Told)
 	s.Refused = slices.Clip(s.Refused)
 	s.Children = slices.Clone(s.Children)

@@ -158,6 +158,8 @@ func (s *step) send(o agent.SendOrder, id string) error {
 		size += l.Message.Size()
 	}
 	switch {
+	case s.posted(id) != "":
+		return s.already()
 	case s.Stopping != nil:
 		return s.refuseAs(agent.Stale, "", "the run is being stopped; send when it has ended, to begin the next one")
 	case len(s.Letters) >= maxLetters || size > maxWaiting:
@@ -168,10 +170,35 @@ func (s *step) send(o agent.SendOrder, id string) error {
 		mode = agent.SendSteer
 	}
 	s.Letters = append(s.Letters, Letter{Message: m, Mode: mode})
+	s.post(id)
 	if mode == agent.SendInterrupt {
 		s.giveUp(0, "a message came in between")
 	}
 	return nil
+}
+
+// maxPosts is how many messages a session remembers by their ids.
+const maxPosts = 50
+
+// post remembers a message that came with an id.
+func (s *step) post(id string) {
+	if id == "" {
+		return
+	}
+	s.Posts = append(s.Posts, agent.Post{ID: id, Run: s.Run})
+	if n := len(s.Posts) - maxPosts; n > 0 {
+		s.Posts = slices.Clone(s.Posts[n:])
+	}
+}
+
+// posted is the run that has a message; empty where none has it.
+func (s *step) posted(id string) string {
+	for _, p := range s.Posts {
+		if id != "" && p.ID == id {
+			return p.Run
+		}
+	}
+	return ""
 }
 
 // answers decides all requests or none.

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// ForkOptions says how a run begins anew; nil means every default.
+type ForkOptions struct {
+	// Checkpoint is where: of a fork the newest where it is empty, of a retry the
+	// last from which the failed run can go on. Start begins at the run's own
+	// beginning in its stead, and needs no id.
+	Checkpoint string
+	Start      bool
+	// Text is what the model is told there. It is needed where the model has
+	// nothing to answer, at the end of a run that was completed.
+	Text string
+	// Edit puts Text in the place of the last thing that a person said before the
+	// checkpoint.
+	Edit bool
+	// NewSession makes a fork begin a session of its own, which leaves this one as it
+	// is; Session is its id, empty means one of ours. A retry stays where it is.
+	NewSession bool
+	Session    string
+	// Agent is who runs; empty means the agent of the checkpoint's run.
+	Agent  string
+	By     string
+	Limits agent.Limits
+	Labels map[string]string
+}
+
+// Anew is a run that can be begun behind a checkpoint, and what that means for
+// what was done. Nothing has happened yet.
+type Anew struct {
+	agent.Plan
+	client  *Client
+	session string
+	start   agent.Start
+}
+
+// Begin begins the run. Of many at once one does, the others are [agent.Busy] or,
+// where the one has ended already, of a retry [agent.Stale], in the run's Outcome.
+func (a *Anew) Begin(ctx context.Context) (*Run, error) {
+	return a.client.start(ctx, a.session, a.start)
+}
+
+// Session is the session in which the run will be.
+func (a *Anew) Session() string { return a.session }
+
+// Agent is whose run it will be.
+func (a *Anew) Agent() string { return a.start.Agent }
+
+// Fork prepares a run that begins behind a checkpoint of a session, whichever run
+// made it. The old run stays as it is. Its errors are those of [Client.Transcript]
+// and [agent.NotFound] for a checkpoint that the session does not have; a
+// session that is live can only be forked into a new one, else it is [agent.Busy].
+func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
+	if o == nil {
+		o = &ForkOptions{}
+	}
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	point, err := forkPoint(view, session, *o)
+	if err != nil {
+		return nil, err
+	}
+	from := &agent.From{Checkpoint: point.ID}
+	target := session
+	if o.NewSession {
+		from.Session = session
+		if target = o.Session; target == "" {
+			target = uuid.Must(uuid.NewV7()).String()
+		}
+	} else if err := c.idle(ctx, session); err != nil {
+		return nil, err
+	}
+	return c.anew(view, point, target, from, *o)
+}
+
+func forkPoint(view *store.View, session string, o ForkOptions) (agent.Point, error) {
+	point, err := find(view, session, o.Checkpoint)
+	if err == nil && o.Start {
+		point, err = journal.First(view, point.Run)
+	}
+	if err == nil && o.Edit {
+		point, err = journal.Unsaid(view, point)
+	}
+	if err != nil {
+		return point, fmt.Errorf("forking session %s: %w", session, err)
+	}
+	return point, nil
+}
+
+// idle refuses a session that has a live run.
+func (c *Client) idle(ctx context.Context, session string) error {
+	info, err := c.last(ctx, session)
+	if errors.Is(err, agent.NotFound) {
+		return nil // Temporal has forgotten it
+	}
+	if err == nil && open(info) {
+		err = agent.Errorf(agent.Busy, "session %s has a live run (%s); stop it first, or fork into a new session", session, info.GetFirstRunId())
+	}
+	return err
+}
+
+// Retry prepares a new run in the place of a session's last, which has failed: it
+// begins where the failed one stood. A run that has not failed is [agent.Stale].
+func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
+	if o == nil {
+		o = &ForkOptions{}
+	}
+	if o.NewSession || o.Session != "" {
+		return nil, agent.Errorf(agent.InvalidInput, "a retry stays in its session; fork to begin another").At("session")
+	}
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	last, err := journal.Run(view.Events(), "")
+	if err != nil {
+		return nil, err
+	}
+	if last.Status != agent.Failed {
+		return nil, agent.Errorf(agent.Stale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; fork it instead", last.Run, session, last.Status)
+	}
+	point, err := retryPoint(view, session, last.Run, *o)
+	if err != nil {
+		return nil, err
+	}
+	return c.anew(view, point, session, &agent.From{Checkpoint: point.ID, Retry: last.Run}, *o)
+}
+
+func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Point, err error) {
+	switch {
+	case o.Start && o.Text != "": // the run's own message is not said
+		point, err = journal.Before(view, run)
+	case o.Start:
+		point, err = journal.First(view, run)
+	case o.Checkpoint == "":
+		point, err = journal.Last(view, run)
+	default:
+		point, err = find(view, session, o.Checkpoint)
+	}
+	if err == nil && o.Edit && !o.Start {
+		point, err = journal.Unsaid(view, point)
+	}
+	if err != nil {
+		return point, fmt.Errorf("retrying run %s of session %s: %w", run, session, err)
+	}
+	return point, nil
+}
+
+// anew fits a point and the options together.
+func (c *Client) anew(view *store.View, point agent.Point, session string, from *agent.From, o ForkOptions) (*Anew, error) {
+	name := o.Agent
+	if name == "" {
+		name = point.Agent
+	}
+	if name == "" { // the session's beginning has none
+		first, err := journal.Run(view.Events(), "")
+		if err != nil {
+			return nil, err
+		}
+		name = first.Agent
+	}
+	if o.Text == "" && (o.Edit || !journal.Asks(view, point)) {
+		return nil, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer; say in Text what to do", point.ID).At("input")
+	}
+	start := agent.Start{
+		V: agent.Version, Agent: name, Input: agent.Input{Text: o.Text}, By: o.By, Limits: o.Limits, Labels: o.Labels, From: from,
+	}
+	if err := check(session, start); err != nil {
+		return nil, err
+	}
+	return &Anew{Plan: journal.PlanOf(view, point), client: c, session: session, start: start}, nil
+}

@@ -1,0 +1,196 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/export"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// ImportOptions says how a session is imported. Keys is required.
+type ImportOptions struct {
+	// Keys verify: the one that signed has to be among them. Old ones may stay.
+	Keys signals.Keys
+	// By is who imports: a claim, recorded as one.
+	By string
+}
+
+// Import makes an exported session live here, once. A suspended run comes up
+// suspended, as a new run with the same suspension and the same requests; its
+// deadlines stay, and what has passed decides at once. Of a session at an end the
+// log is brought, and its next run goes on there.
+//
+// Import returns when a worker has taken the run up, or refused it. It is refused,
+// in this order and before anything is changed, with [agent.NotSetUp] without keys
+// or a store, [agent.InvalidInput] for what is no export, [agent.BadSignature],
+// [agent.Incompatible] for one of a newer version, [agent.Expired], [agent.Spent]
+// where it was imported into this store before, [agent.Busy] where the session has
+// a live run here, and [agent.Stale] where it has a log of its own. Later errors are
+// those of the store and of a start, [agent.UnknownAgent], [agent.UnknownModel] and
+// [agent.Incompatible] where the worker's build does not have what the run needs,
+// and [agent.BadSignature] where it lacks the key. After any of these the same file
+// can be imported again; so it can after [agent.Timeout], which tells that no worker
+// came before the context ended, unless one comes later.
+func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o ImportOptions) (Exported, error) {
+	if len(o.Keys) == 0 {
+		return Exported{}, agent.Errorf(agent.NotSetUp, "import refused: there is no key to verify with; there is none by default")
+	}
+	if c.log == nil {
+		return Exported{}, agent.Errorf(agent.NotSetUp, "importing a session needs the store that the workers use: set client.Options.Store")
+	}
+	f, err := export.Read(file, o.Keys)
+	if err == nil {
+		err = f.Fresh(time.Now())
+	}
+	if err != nil {
+		return Exported{}, err
+	}
+	a := arrival{Client: c, file: f, by: o.By}
+	if err := a.arrive(ctx); err != nil {
+		return Exported{}, fmt.Errorf("importing session %s: %w", f.Session, err)
+	}
+	return exported(f.Content, a.chunks), nil
+}
+
+// arrival is one Import in progress.
+type arrival struct {
+	*Client
+	file   *export.File
+	by     string
+	chunks int
+}
+
+func (a *arrival) arrive(ctx context.Context) error {
+	again, err := a.unused(ctx)
+	if err != nil {
+		return err
+	}
+	for p, err := range a.file.Chunks() {
+		if err == nil {
+			err = a.log.Store().PutChunk(ctx, p.Digest, p.Data)
+		}
+		if err != nil {
+			return err
+		}
+		a.chunks++
+	}
+	head := a.file.Head
+	head.Version, head.Imported, head.Updated = 1, a.file.ID, time.Now().UTC().Truncate(time.Millisecond)
+	if len(a.file.State) > 0 {
+		if head.Import, err = a.log.PutBlob(ctx, a.file.Envelope); err != nil {
+			return err
+		}
+	}
+	if !again {
+		if err := a.claim(ctx, head); err != nil {
+			return err
+		}
+	}
+	if head.Import == "" {
+		return nil
+	}
+	run, err := a.start(ctx, a.file.Session, agent.Start{V: agent.Version, Agent: a.file.Agent, By: a.by, Import: head.Import})
+	if errors.Is(err, agent.Busy) {
+		err = a.spent() // somebody else has imported it at the same time
+	}
+	if err != nil {
+		return err
+	}
+	return a.taken(ctx, run)
+}
+
+// unused refuses a session that is here already. again tells that it came with this
+// very file, and that no run has taken it up: the import was cut short, or refused
+// by a worker.
+func (a *arrival) unused(ctx context.Context) (again bool, err error) {
+	head, err := a.log.Store().Head(ctx, a.file.Session)
+	none := errors.Is(err, agent.NotFound)
+	switch {
+	case err != nil && !none:
+		return false, err
+	case !none && head.Imported == a.file.ID && (head.Version > 1 || head.Import == ""):
+		return false, a.spent()
+	}
+	err = a.idle(ctx, a.file.Session)
+	switch again = !none && head.Imported == a.file.ID; {
+	case errors.Is(err, agent.Busy) && again:
+		return false, a.spent()
+	case errors.Is(err, agent.Busy):
+		return false, agent.Errorf(agent.Busy, "import refused: session %s has a live run here", a.file.Session)
+	case err != nil || none || again:
+		return again, err
+	}
+	return false, a.other()
+}
+
+func (a *arrival) spent() error {
+	return agent.Errorf(agent.Spent, "import refused: the export %s is used; session %s lives here", a.file.ID, a.file.Session)
+}
+
+func (a *arrival) other() error {
+	return agent.Errorf(agent.Stale, "import refused: there is a session %s in the store, with a log of its own; delete it first, or use another store", a.file.Session)
+}
+
+// claim makes the session this import's own: of several at once one does.
+func (a *arrival) claim(ctx context.Context, head store.Head) error {
+	err := a.log.Store().PutHead(ctx, head)
+	if !errors.Is(err, agent.Stale) {
+		return err
+	}
+	if now, readErr := a.log.Store().Head(ctx, head.Session); readErr == nil && now.Imported == head.Imported {
+		return a.spent()
+	}
+	return a.other()
+}
+
+// takenEvery is how often an import looks whether its run was taken up.
+const takenEvery = 100 * time.Millisecond
+
+// taken waits until the run goes on from the claimed head, or was refused: then
+// nothing of it is stored.
+func (a *arrival) taken(ctx context.Context, run *Run) error {
+	look := time.NewTicker(takenEvery)
+	defer look.Stop()
+	for {
+		info, err := run.execution(ctx)
+		if err == nil && !open(info) {
+			return a.refused(ctx, run)
+		}
+		var head store.Head
+		if err == nil {
+			head, err = a.log.Store().Head(ctx, run.Session)
+		}
+		if err == nil && head.Version > 1 {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the run is started, and no worker has taken it up yet: %w", durable.ArriveRPC(ctx.Err()))
+		case <-look.C:
+		}
+	}
+}
+
+// refused is why a run that has closed did not take up what it came with; nil
+// where it did, and has ended since.
+func (a *arrival) refused(ctx context.Context, run *Run) error {
+	head, err := a.log.Store().Head(ctx, run.Session)
+	if err != nil || head.Version > 1 {
+		return err
+	}
+	out, err := run.Result(ctx)
+	if err != nil {
+		return err
+	}
+	return out.Err()
+}

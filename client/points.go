@@ -1,0 +1,120 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Runs lists the runs of a session in their order, also those that Temporal has
+// forgotten. A run that failed before it began has no part in the log and is not
+// among them. It reads what [Client.Transcript] reads, with the same errors.
+func (c *Client) Runs(ctx context.Context, session string) ([]agent.Record, error) {
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return journal.Runs(view.Events()), nil
+}
+
+// PointsOptions says which checkpoints are listed; nil means the newest 50 of the
+// session.
+type PointsOptions struct {
+	// Run lists those of one run, by its id or the first 8 or more characters of it.
+	Run string
+	// Offset passes over the newest ones; Limit is the most that are listed, zero
+	// means 50.
+	Offset, Limit int
+}
+
+// Points are a page of a session's checkpoints, the newest first.
+type Points struct {
+	Items []agent.Point `json:"items"`
+	Total int           `json:"total"`
+	More  bool          `json:"has_more"`
+}
+
+// Checkpoints lists a session's checkpoints, the newest first: one before each
+// run's first turn and one after each turn. It reads what [Client.Transcript]
+// reads, with the same errors; [agent.InvalidInput] tells of a page that is none.
+func (c *Client) Checkpoints(ctx context.Context, session string, o *PointsOptions) (Points, error) {
+	if o == nil {
+		o = &PointsOptions{}
+	}
+	if o.Offset < 0 || o.Limit < 0 {
+		return Points{}, agent.Errorf(agent.InvalidInput, "offset and limit must be positive").At("limit")
+	}
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return Points{}, err
+	}
+	all := journal.Points(view)
+	if o.Run != "" {
+		run, err := journal.Run(view.Events(), o.Run)
+		if err != nil {
+			return Points{}, fmt.Errorf("listing the checkpoints of session %s: %w", session, err)
+		}
+		all = slices.DeleteFunc(all, func(p agent.Point) bool { return p.Run != run.Run })
+	}
+	slices.Reverse(all)
+	page := Points{Total: len(all), Items: []agent.Point{}}
+	limit := o.Limit
+	if limit == 0 {
+		limit = 50
+	}
+	for _, p := range all[min(o.Offset, len(all)):min(o.Offset+limit, len(all))] {
+		page.Items = append(page.Items, journal.Fill(view, p))
+	}
+	page.More = o.Offset+limit < len(all)
+	return page, nil
+}
+
+// Checkpoint shows one checkpoint and the conversation as the model knows it
+// there; an empty id means the newest. One that the session does not have is
+// [agent.NotFound].
+func (c *Client) Checkpoint(ctx context.Context, session, id string) (agent.Point, []agent.Message, error) {
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return agent.Point{}, nil, err
+	}
+	p, err := find(view, session, id)
+	if err != nil {
+		return p, nil, err
+	}
+	return p, view.UpTo(p.Seq()).Messages(), nil
+}
+
+func find(view *store.View, session, id string) (agent.Point, error) {
+	if id == "" {
+		if all := journal.Points(view); len(all) > 0 {
+			return journal.Fill(view, all[len(all)-1]), nil
+		}
+		return agent.Point{}, agent.Errorf(agent.NotFound, "session %s has no checkpoint yet", session)
+	}
+	p, err := journal.Find(view, id)
+	if err != nil {
+		return p, fmt.Errorf("looking in session %s: %w", session, err)
+	}
+	return p, nil
+}
+
+// Diff says what lies between two checkpoints of a session.
+func (c *Client) Diff(ctx context.Context, session, from, to string) (agent.Difference, error) {
+	view, err := c.view(ctx, session)
+	if err != nil {
+		return agent.Difference{}, err
+	}
+	a, err := find(view, session, from)
+	if err != nil {
+		return agent.Difference{}, err
+	}
+	b, err := find(view, session, to)
+	if err != nil {
+		return agent.Difference{}, err
+	}
+	return journal.Diff(view, a, b), nil
+}

@@ -1,0 +1,102 @@
+package export
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Content is what an export says of a session, but for its log.
+type Content struct {
+	V       int       `json:"v"`
+	ID      string    `json:"id"`  // of the export, a UUIDv7
+	Key     string    `json:"key"` // which key signs
+	Created time.Time `json:"created"`
+	// Expires is until when it is taken, that moment included; zero for always.
+	Expires time.Time `json:"expires,omitzero"`
+	Session string    `json:"session"`
+	Run     string    `json:"run"`
+	Agent   string    `json:"agent"`
+	// Head is the session's head as a store that has nothing of the session begins
+	// with; its Updated is when the source wrote it.
+	Head store.Head `json:"head"`
+	// State is the machine's state of a suspended run, without messages of the log;
+	// empty for a session at an end.
+	State json.RawMessage `json:"state,omitempty"`
+	// Suspension is the open one, for those who look into the file.
+	Suspension *agent.Suspension `json:"suspension,omitempty"`
+}
+
+// Live makes the content of a suspended run from its state as the run shows it,
+// and the chunk of what was not stored of its log; nil where all was. Errors are
+// [agent.Incompatible], and those of loop.State.Portable.
+func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
+	s, err := stateOf(raw)
+	if err != nil {
+		return c, nil, err
+	}
+	c.Suspension = s.Suspension()
+	l := loop.Log{Head: s.Log.Head, Seq: s.Log.Seq}
+	if len(s.Log.Tail) > 0 {
+		tail = &store.Packed{}
+		if tail.Digest, tail.Data, err = store.Pack(s.Log.Head, s.Session, s.Run, s.Log.Tail); err != nil {
+			return c, nil, err
+		}
+		l.Head = tail.Digest
+	}
+	s.Log = l
+	if c.State, err = json.Marshal(s); err != nil {
+		return c, nil, agent.Errorf(agent.Internal, "encoding the state of session %s: %w", s.Session, err)
+	}
+	if len(c.State) > maxState {
+		return c, nil, agent.Errorf(agent.TooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
+	}
+	c.Head = store.Head{
+		V: agent.Version, Session: s.Session, Run: s.Run, Begun: s.Started, Agent: s.Spec.Name, Status: agent.Suspended,
+		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Updated: s.Since,
+	}
+	return c, tail, nil
+}
+
+// Rest makes the content of a session at an end from its head.
+func Rest(h store.Head) Content {
+	h.Version, h.Imported, h.Import = 0, "", ""
+	return Content{Head: h}
+}
+
+// Stamp fills in what is the same for both. A lasting export does not expire.
+func (c Content) Stamp(key string, now time.Time, lasts time.Duration) Content {
+	c.V, c.ID, c.Key, c.Created = agent.Version, uuid.Must(uuid.NewV7()).String(), key, now.UTC().Truncate(time.Millisecond)
+	c.Expires = time.Time{}
+	if lasts > 0 {
+		c.Expires = c.Created.Add(lasts)
+	}
+	c.Session, c.Run, c.Agent = c.Head.Session, c.Head.Run, c.Head.Agent
+	return c
+}
+
+// Fresh refuses, with [agent.Expired], an export whose time is over.
+func (c Content) Fresh(now time.Time) error {
+	if !c.Expires.IsZero() && now.After(c.Expires) {
+		return agent.Errorf(agent.Expired, "import refused: the export of session %s was good until %s; make a new one", c.Session, c.Expires.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Machine is the state of a suspended run. Errors are those of [Live].
+func (c Content) Machine() (loop.State, error) { return stateOf(c.State) }
+
+func stateOf(raw json.RawMessage) (s loop.State, err error) {
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: %w", err)
+	}
+	if s.V > agent.Version {
+		return s, agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", s.V, agent.Version)
+	}
+	return s, s.Portable()
+}

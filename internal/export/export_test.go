@@ -1,0 +1,209 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+var (
+	now  = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	keys = signals.Keys{"old": bytes.Repeat([]byte{1}, 32), "new": bytes.Repeat([]byte{2}, 32), "short": []byte("x"), "none": nil}
+)
+
+// chain makes chunks and returns them from the last to the first.
+func chain(t require.TestingT, texts ...string) (out []store.Packed) {
+	prev := ""
+	for i, text := range texts {
+		m := agent.TextMessage(agent.RoleUser, text)
+		digest, data, err := store.Pack(prev, "s", "r", []agent.Event{{Seq: int64(i + 1), Type: agent.Said, Message: &m}})
+		require.NoError(t, err)
+		out = append([]store.Packed{{Digest: digest, Data: data}}, out...)
+		prev = digest
+	}
+	return out
+}
+
+func all(chunks []store.Packed) iter.Seq2[store.Packed, error] {
+	return func(yield func(store.Packed, error) bool) {
+		for _, p := range chunks {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+func file(t require.TestingT, c Content, chunks []store.Packed) []byte {
+	c.Head.Digest = ""
+	if len(chunks) > 0 {
+		c.Head.Digest = chunks[0].Digest
+	}
+	var out bytes.Buffer
+	n, err := Write(&out, c, keys, all(chunks))
+	require.NoError(t, err)
+	require.Equal(t, len(chunks), n)
+	return out.Bytes()
+}
+
+func sample(key string) Content {
+	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Suspended, Seq: 3, Numbers: agent.Numbers{Request: 7}, Updated: now}
+	c := Content{Head: h, State: json.RawMessage(`{"v":1,"text":"é"}`)}
+	return c.Stamp(key, now, time.Hour)
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	for _, key := range []string{"old", "new"} {
+		c, chunks := sample(key), chain(t, "one", "two", "three")
+		f, err := Read(bytes.NewReader(file(t, c, chunks)), keys)
+		require.NoError(t, err)
+		c.Head.Digest = chunks[0].Digest
+		require.Equal(t, c, f.Content)
+		for range 2 { // it may be read again
+			var got []store.Packed
+			for p, err := range f.Chunks() {
+				require.NoError(t, err)
+				got = append(got, p)
+			}
+			require.Equal(t, chunks, got)
+		}
+		alone, err := Open(f.Envelope, keys)
+		require.NoError(t, err)
+		require.Equal(t, f.Content, alone, "a worker sees the envelope alone")
+	}
+}
+
+// Whatever byte is changed, added or taken away, nothing is made of the file.
+func TestTampered(t *testing.T) {
+	whole := file(t, sample("new"), chain(t, "one", "two"))
+	refused := func(data []byte, what string, at int) {
+		t.Helper()
+		_, err := Read(bytes.NewReader(data), keys)
+		want := agent.BadSignature
+		if !strings.HasPrefix(string(data), begins) {
+			want = agent.InvalidInput // it does not even look like one
+		}
+		require.ErrorIs(t, err, want, "%s at %d of %d", what, at, len(whole))
+	}
+	for at := range whole {
+		for _, bit := range []byte{1, 0x20, 0x80} {
+			changed := bytes.Clone(whole)
+			changed[at] ^= bit
+			refused(changed, "changed", at)
+		}
+		refused(whole[:at], "cut", at)
+		refused(append(append(bytes.Clone(whole[:at]), ' '), whole[at:]...), "blank", at)
+	}
+	refused(append(bytes.Clone(whole), '\n'), "added", len(whole))
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	refused(bytes.Join([][]byte{lines[0], lines[2], lines[1], lines[3]}, nil), "chunks swapped", 0)
+	refused(bytes.Join([][]byte{lines[0], lines[1], lines[3]}, nil), "chunk left out", 0)
+
+	other := bytes.SplitAfter(file(t, sample("new"), chain(t, "one", "two")), []byte("\n"))
+	refused(bytes.Join([][]byte{other[0], lines[1], lines[2], lines[3]}, nil), "envelope of another export", 0)
+}
+
+// Every field of the envelope is covered, also where no file is around it.
+func TestTamperedEnvelope(t *testing.T) {
+	c := sample("new")
+	c.Suspension = &agent.Suspension{ID: "s-3"}
+	line, err := Seal(c, keys)
+	require.NoError(t, err)
+	for _, f := range []struct{ from, to string }{
+		{`"v":1`, `"v":0`}, {c.ID, "f" + c.ID[1:]}, {`"key":"new"`, `"key":"old"`}, {"2026-11-21T09", "2027-11-21T09"}, {`"session":"s"`, `"session":"t"`},
+		{`"run":"r"`, `"run":"q"`}, {`"agent":"a"`, `"agent":"b"`}, {`"seq":3`, `"seq":4`}, {`"text":`, `"task":`}, {`"s-3"`, `"s-4"`},
+		{`"content":{`, `"content":{"x":1,`}, {`"signature":"`, `"signature":"0`},
+	} {
+		changed := bytes.Replace(line, []byte(f.from), []byte(f.to), 1)
+		require.NotEqual(t, string(line), string(changed), f.from)
+		_, err := Open(changed, keys)
+		require.ErrorIs(t, err, agent.BadSignature, "%s became %s", f.from, f.to)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	for _, key := range []string{"", "unknown", "short", "none"} {
+		_, err := Write(&bytes.Buffer{}, sample(key), keys, all(nil))
+		require.ErrorIs(t, err, agent.InvalidInput, key)
+	}
+	whole := file(t, sample("old"), nil)
+	_, err := Read(bytes.NewReader(whole), signals.Keys{"new": keys["new"]})
+	require.ErrorIs(t, err, agent.BadSignature, "the key was taken out of the list")
+	_, err = Read(bytes.NewReader(whole), signals.Keys{"old": keys["new"]})
+	require.ErrorIs(t, err, agent.BadSignature, "a foreign key has the same name")
+	_, err = Read(bytes.NewReader(whole), nil)
+	require.ErrorIs(t, err, agent.BadSignature)
+	for _, secret := range []string{string(keys["old"]), string(keys["new"])} {
+		require.NotContains(t, string(whole), secret)
+	}
+}
+
+func TestAge(t *testing.T) {
+	c := sample("new")
+	require.NoError(t, c.Fresh(now.Add(time.Hour)), "the last moment counts")
+	require.ErrorIs(t, c.Fresh(now.Add(time.Hour+time.Millisecond)), agent.Expired)
+	c = c.Stamp("new", now, 0)
+	require.True(t, c.Expires.IsZero())
+	require.NoError(t, c.Fresh(now.AddDate(100, 0, 0)))
+}
+
+func TestNewer(t *testing.T) {
+	c := sample("new")
+	c.V = agent.Version + 1
+	line, err := Seal(c, keys)
+	require.NoError(t, err)
+	_, err = Open(line, keys)
+	require.ErrorIs(t, err, agent.Incompatible)
+	_, _, err = Live(json.RawMessage(`{"v":2}`))
+	require.ErrorIs(t, err, agent.Incompatible)
+	_, _, err = Live(json.RawMessage(`{"v":"one"}`))
+	require.ErrorIs(t, err, agent.Incompatible)
+}
+
+// A planted file is bounded before it is read: no line is kept that is longer than
+// any of ours.
+func TestPlanted(t *testing.T) {
+	_, err := Read(strings.NewReader(begins+strings.Repeat("x", maxEnvelope)), keys)
+	require.ErrorIs(t, err, agent.InvalidInput)
+	_, err = Read(strings.NewReader(""), keys)
+	require.ErrorIs(t, err, agent.InvalidInput)
+
+	c := sample("new")
+	chunks := chain(t, "one")
+	forged := []store.Packed{{Digest: chunks[0].Digest, Data: []byte("not that")}}
+	f, err := Read(bytes.NewReader(file(t, c, forged)), keys)
+	require.NoError(t, err, "whoever has the key can sign anything")
+	for _, err := range f.Chunks() {
+		require.ErrorIs(t, err, agent.BadSignature)
+	}
+}
+
+// Texts of all kinds come back as they went.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add("plain", "s-1", int64(1))
+	f.Add("<&>\u2028\"\\\x00", "é", int64(-1))
+	f.Fuzz(func(t *testing.T, text, session string, lasts int64) {
+		raw, err := json.Marshal(map[string]any{"v": 1, "text": text})
+		require.NoError(t, err)
+		c := Content{Head: store.Head{Session: strings.ToValidUTF8(session, "?"), Status: agent.Suspended}, State: raw}
+		c = c.Stamp("new", now, time.Duration(lasts))
+		chunks := chain(t, text)
+		read, err := Read(bytes.NewReader(file(t, c, chunks)), keys)
+		require.NoError(t, err)
+		c.Head.Digest = chunks[0].Digest
+		want, err := json.Marshal(c)
+		require.NoError(t, err)
+		got, err := json.Marshal(read.Content)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	})
+}

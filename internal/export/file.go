@@ -1,0 +1,190 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Sizes that bound what is kept of a file in memory, in bytes. A state goes through
+// a history, where 2 MB are the end.
+const (
+	maxState    = 1536 << 10
+	maxEnvelope = 8 << 20
+	maxChunk    = 32 << 20 // of one chunk's line; a chunk of ours has about 1 MB
+)
+
+// trailer is the last line.
+type trailer struct {
+	File string `json:"file"`
+}
+
+// trailerSize is its length, which is always the same.
+const trailerSize = int64(len(`{"file":""}`) + 64 + 1)
+
+// Write writes a file: the content, which it signs, and the chunks. It returns the
+// number of chunks. Errors are those of [Seal], of the chunks and of the writer.
+func Write(w io.Writer, c Content, keys signals.Keys, chunks iter.Seq2[store.Packed, error]) (n int, err error) {
+	first, err := Seal(c, keys)
+	if err != nil {
+		return 0, err
+	}
+	mac, err := keys.MAC(c.Key, filePurpose)
+	if err != nil {
+		return 0, err
+	}
+	out := bufio.NewWriter(w)
+	signed := io.MultiWriter(out, mac)
+	_, err = signed.Write(append(first, '\n'))
+	for p, broken := range chunks {
+		if err = errors.Join(err, broken); err != nil {
+			return n, err
+		}
+		if err = writeLine(signed, p); err != nil {
+			return n, err
+		}
+		n++
+	}
+	if err == nil {
+		err = writeLine(out, trailer{hex.EncodeToString(mac.Sum(nil))})
+	}
+	return n, errors.Join(err, out.Flush())
+}
+
+func writeLine(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return agent.Errorf(agent.Internal, "encoding an export: %w", err)
+	}
+	if len(line) > maxChunk {
+		return agent.Errorf(agent.TooLarge, "a part of the session has %d bytes; an export takes at most %d", len(line), maxChunk)
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// File is an export whose signatures are good.
+type File struct {
+	Content
+	// Envelope is its first line, for [Open].
+	Envelope []byte
+	from     io.ReadSeeker
+}
+
+// Read verifies a file, as a whole and before anything else is made of it. It
+// keeps the envelope and no more in memory. Errors are those of [Open], and of the
+// reader.
+func Read(r io.ReadSeeker, keys signals.Keys) (*File, error) {
+	f := &File{from: r}
+	in, size, err := f.start()
+	if err != nil {
+		return nil, err
+	}
+	if f.Envelope, err = readLine(in, maxEnvelope); err != nil {
+		return nil, err
+	}
+	if f.Content, err = Open(f.Envelope, keys); err != nil {
+		return nil, err
+	}
+	mac, err := keys.MAC(f.Key, filePurpose)
+	if err != nil {
+		return nil, err
+	}
+	mac.Write(append(bytes.Clone(f.Envelope), '\n'))
+	rest := size - int64(len(f.Envelope)) - 1 - trailerSize
+	if rest < 0 {
+		return nil, bad()
+	}
+	if _, err := io.CopyN(mac, in, rest); err != nil {
+		return nil, unreadable(err)
+	}
+	last, err := io.ReadAll(io.LimitReader(in, trailerSize+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	want, err := json.Marshal(trailer{hex.EncodeToString(mac.Sum(nil))})
+	if err != nil || !hmac.Equal(last, append(want, '\n')) {
+		return nil, bad()
+	}
+	return f, nil
+}
+
+// start goes to the file's beginning.
+func (f *File) start() (in *bufio.Reader, size int64, err error) {
+	if size, err = f.from.Seek(0, io.SeekEnd); err == nil {
+		_, err = f.from.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, 0, unreadable(err)
+	}
+	return bufio.NewReaderSize(f.from, 64<<10), size, nil
+}
+
+func unreadable(err error) error {
+	return agent.Errorf(agent.InvalidInput, "the export can't be read: %w", err)
+}
+
+// Chunks lists the chunks in the file's order, each checked against its digest,
+// which is that of the head or stands in the chunk before it. An error ends the
+// list: the file was changed since it was verified, or its disk is failing.
+func (f *File) Chunks() iter.Seq2[store.Packed, error] {
+	return func(yield func(store.Packed, error) bool) {
+		in, _, err := f.start()
+		if err == nil {
+			_, err = readLine(in, maxEnvelope)
+		}
+		for at := f.Head.Digest; at != "" && err == nil; {
+			var p store.Packed
+			if p, at, err = chunk(in, at); err == nil && !yield(p, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(store.Packed{}, err)
+		}
+	}
+}
+
+// chunk reads the next chunk, which has to have a digest, and tells that of the
+// one before it in the chain.
+func chunk(in *bufio.Reader, digest string) (p store.Packed, prev string, err error) {
+	line, err := readLine(in, maxChunk)
+	if err != nil {
+		return p, "", err
+	}
+	if json.Unmarshal(line, &p) != nil || p.Digest != digest {
+		return p, "", bad()
+	}
+	prev, err = store.Unpack(p.Digest, p.Data)
+	if errors.Is(err, agent.ChunkDamaged) {
+		err = bad()
+	}
+	return p, prev, err
+}
+
+// readLine reads a line of bounded length, without its end.
+func readLine(in *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if line = append(line, part...); len(line) > most {
+			return nil, agent.Errorf(agent.InvalidInput, "import refused: a line has more than %d bytes; this is no export of fermata", most)
+		}
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case errors.Is(err, io.EOF):
+			return line, nil // what it lacks is missed later
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, unreadable(err)
+		}
+	}
+}

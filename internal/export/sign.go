@@ -1,0 +1,90 @@
+package export
+
+import (
+	"crypto/hmac"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// What the two signatures are for: neither is good for the other.
+const (
+	envelopePurpose = "fermata export v1, envelope"
+	filePurpose     = "fermata export v1, file"
+)
+
+// begins is how every export begins.
+const begins = `{"type":"fermata.export",`
+
+// envelope is the first line. The signature is of the content's very bytes.
+type envelope struct {
+	Type      string          `json:"type"`
+	Signature string          `json:"signature"`
+	Content   json.RawMessage `json:"content"`
+}
+
+// Seal signs a content with the key that it names, and returns the envelope.
+// Errors are [agent.InvalidInput] for a key that is not known or too short.
+func Seal(c Content, keys signals.Keys) ([]byte, error) {
+	mac, err := keys.MAC(c.Key, envelopePurpose)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(c)
+	if err == nil {
+		mac.Write(raw)
+		raw, err = json.Marshal(envelope{Type: "fermata.export", Signature: hex.EncodeToString(mac.Sum(nil)), Content: raw})
+	}
+	if err != nil {
+		return nil, agent.Errorf(agent.Internal, "encoding the export of session %s: %w", c.Session, err)
+	}
+	return raw, nil
+}
+
+// Open reads an envelope and verifies it. Errors are [agent.InvalidInput] for what
+// is no envelope at all, [agent.BadSignature] for one that was changed, or made
+// with a key that is not known here, and [agent.Incompatible] for one of a newer
+// version.
+func Open(line []byte, keys signals.Keys) (c Content, err error) {
+	if !strings.HasPrefix(string(line), begins) {
+		return c, agent.Errorf(agent.InvalidInput, "import refused: this is no export of fermata")
+	}
+	var e envelope
+	var named struct {
+		Key string `json:"key"`
+	}
+	if json.Unmarshal(line, &e) != nil || json.Unmarshal(e.Content, &named) != nil {
+		return c, bad()
+	}
+	mac, err := keys.MAC(named.Key, envelopePurpose)
+	if err != nil {
+		return c, bad()
+	}
+	mac.Write(e.Content)
+	if !hmac.Equal([]byte(e.Signature), []byte(hex.EncodeToString(mac.Sum(nil)))) {
+		return c, bad()
+	}
+	return decode(e.Content)
+}
+
+// decode reads a content whose signature is good. Its version is looked at first:
+// a newer one may have other fields.
+func decode(raw json.RawMessage) (c Content, err error) {
+	var v struct {
+		V int `json:"v"`
+	}
+	if err := json.Unmarshal(raw, &v); err == nil && v.V > agent.Version {
+		return c, agent.Errorf(agent.Incompatible, "import refused: the export has version %d; this build reads up to %d", v.V, agent.Version)
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return c, agent.Errorf(agent.Incompatible, "import refused: the export can't be read by this build: %w", err)
+	}
+	return c, nil
+}
+
+func bad() error {
+	return agent.Errorf(agent.BadSignature, "import refused: the export was changed after it was made, is not complete, or was made with a key that is not known here")
+}

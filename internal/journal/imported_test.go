@@ -1,0 +1,41 @@
+package journal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/journal"
+)
+
+// A run that goes on with one of another cluster is in the middle of that one's
+// turn: its calls are found, its counters go on, and nothing is begun there anew.
+func TestAnImportedRunGoesOnInATurn(t *testing.T) {
+	b := &book{}
+	b.run("there", nil, "go")
+	b.calls("pay", agent.CallOK, nil)
+	b.begin()
+	call := &agent.ToolCall{ID: "t2.1", Tool: "pay"}
+	b.add(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{{Type: agent.PartCall, Call: call}}}})
+	at := b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "here", Spec: spec, Imported: &agent.Imported{Export: "e", Run: "there"}}})
+	b.add(agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: "t2.1", Tool: "pay", Status: agent.CallOK}})
+	b.end(nil)
+	b.begin()
+	b.end(nil)
+
+	v := b.view()
+	got, ok := v.Call("t2.1")
+	require.True(t, ok)
+	require.Equal(t, *call, got)
+	points := journal.Points(v)
+	var runs []string
+	for i, p := range points {
+		runs = append(runs, p.Run)
+		require.True(t, i == 0 || p.Usage.Total() > points[i-1].Usage.Total(), "%+v", p)
+	}
+	require.Equal(t, []string{"there", "there", "here", "here"}, runs)
+	_, err := journal.Find(v, agent.CheckpointID(at-1))
+	require.ErrorIs(t, err, agent.NotFound, "a call is open there")
+	require.Len(t, journal.Runs(v.Events()), 2)
+}

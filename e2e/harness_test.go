@@ -41,6 +41,8 @@ type stage struct {
 	said     chan string // what models say, as they say it
 	hub      *live.Hub
 	worker   *worker.Worker
+	// begun tells of runs, where somebody listens.
+	begun chan struct{}
 	// migrations are given to workers that start from now on.
 	migrations []activities.Migration
 }

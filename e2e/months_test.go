@@ -68,17 +68,20 @@ func TestASessionOfMonths(t *testing.T) {
 	server := devserver.ForPackage(t)
 	calm, wild := on(t, server), on(t, server)
 	calm.hireCounter(t)
+	wild.begun = make(chan struct{}, 1)
 	done, cancel := context.WithCancel(t.Context())
 	var replacing sync.WaitGroup
 	replaced := 0
 	replacing.Go(func() {
 		for replaced = 0; done.Err() == nil; replaced++ {
 			w := wild.hireCounter(t)
-			select {
-			case <-done.Done():
-			case <-time.After(time.Duration(500+rand.IntN(5000)) * time.Millisecond):
+			for runs := 5 + rand.IntN(20); runs > 0 && done.Err() == nil; runs-- {
+				select {
+				case <-done.Done():
+				case <-wild.begun:
+				}
 			}
-			w.Stop()
+			w.Stop() // in the middle of a run that has just begun
 		}
 	})
 	transcripts := map[*stage][]byte{}
@@ -121,6 +124,10 @@ func (s *stage) months(t *testing.T) []byte {
 	defer cancel()
 	session, begun := "months-"+s.queue, time.Now()
 	for i := range monthsRuns {
+		select {
+		case s.begun <- struct{}{}:
+		default:
+		}
 		run, err := s.Start(ctx, "tester", fmt.Sprintf("go %d", i), &client.StartOptions{Session: session})
 		if err != nil {
 			t.Error(err)

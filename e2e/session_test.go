@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -256,11 +259,55 @@ func TestASessionOutlivesItsHistory(t *testing.T) {
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Len(t, messages, 2)
-	_, o := s.run(t, "and now?", &client.StartOptions{Session: run.Session})
+	old, err := s.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, run.ID, old.ID)
+	o, err := old.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "hello", o.Text)
+	next, err := s.Send(t.Context(), run.Session, "and now?", nil) // nobody has to say whose it was
+	require.NoError(t, err)
+	o, err = next.Result(t.Context())
+	require.NoError(t, err)
 	require.Equal(t, "you had said hello", o.Text)
 	messages, err = s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Equal(t, "hello", messages[0].TextOf())
+	require.Len(t, messages, 4)
+}
+
+// One message that is posted twice is one, whether there is a worker or not, and
+// also where the run that took it has ended.
+func TestOnePostTwiceIsOneMessage(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	session, post := "post-"+s.queue, &client.SendOptions{ID: "m-1", Agent: "tester"}
+	first, err := s.Send(t.Context(), session, "hello", post)
+	require.NoError(t, err, "it is left for the worker that comes")
+	again, err := s.Send(t.Context(), session, "hello", post)
+	require.NoError(t, err)
+	require.Equal(t, first.ID, again.ID)
+	s.work(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "hi"}, testsuite.Reply{Text: "bye"}))
+	o, err := first.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, 1, o.Turns)
+	again, err = s.Send(t.Context(), session, "hello", post)
+	require.NoError(t, err)
+	require.Equal(t, first.ID, again.ID, "the run that has it")
+	// Somebody who starts a run with it by hand can't know: the run refuses it.
+	late, err := s.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: session, TaskQueue: s.queue}, signals.WorkflowType,
+		agent.Start{Agent: "tester", Input: agent.Input{Text: "hello"}, ID: "m-1"})
+	require.NoError(t, err)
+	var app *sdktemporal.ApplicationError
+	require.ErrorAs(t, late.Get(t.Context(), nil), &app)
+	require.Equal(t, string(agent.Stale), app.Type())
+	second, err := s.Send(t.Context(), session, "and goodbye", &client.SendOptions{ID: "m-2"})
+	require.NoError(t, err)
+	o, err = second.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "bye", o.Text)
+	messages, err := s.Transcript(t.Context(), session)
+	require.NoError(t, err)
 	require.Len(t, messages, 4)
 }
 

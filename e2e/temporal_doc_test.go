@@ -74,6 +74,7 @@ type page struct {
 	*stage
 	home  string
 	token string
+	env   []string // beside its own
 }
 
 // clear ends what the page leaves live: its sessions have names that anybody may use.
@@ -158,7 +159,8 @@ func (p *page) sh(t *testing.T, text string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-euc", strings.ReplaceAll(text, "--task-queue fermata", "--task-queue "+p.queue))
-	cmd.Env = append(os.Environ(), "HOME="+p.home, "TEMPORAL_ADDRESS="+p.addr, "TOKEN="+p.token)
+	cmd.Dir = p.home
+	cmd.Env = append(os.Environ(), append(p.env, "HOME="+p.home, "TEMPORAL_ADDRESS="+p.addr, "TOKEN="+p.token)...)
 	raw, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

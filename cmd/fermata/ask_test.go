@@ -268,10 +268,10 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	q, err := s.Request(t.Context(), run.Session, "q-1")
 	require.NoError(t, err)
 
-	// Somebody else may be quicker.
+	// Somebody else may be quicker: then nobody is asked any more.
 	d = s.sits("attach", run.Session).sees("your answer: ")
 	_, err = s.Answer(context.Background(), q, fermata.AnswerOptions{Text: "So.", By: "bo"})
 	require.NoError(t, err)
-	d.types("Thus.").sees("answer refused: ")
-	require.Contains(t, d.ends(0).out, "q-1 answered by bo")
+	d.sees("q-1 answered by bo")
+	d.ends(0)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/live"
 )
 
 func (c *cli) attachCommand() *cobra.Command {
@@ -36,6 +37,6 @@ func (c *cli) attach(ctx context.Context, s *server, runs *fermata.Client, sessi
 	if err != nil {
 		return err
 	}
-	r := &runner{cli: c, server: s, runs: runs, run: run, session: session, live: newPieces()}
+	r := &runner{cli: c, server: s, runs: runs, run: run, session: session, live: live.NewHub()}
 	return r.watch(ctx)
 }

@@ -196,12 +196,12 @@ func listens(addr string) bool {
 func (c *cli) queue() string { return cmp.Or(c.taskQueue, signals.TaskQueue) }
 
 // client is the client of runs on a server.
-func (c *cli) client(s *server) (*fermata.Client, error) {
-	dir, err := c.openStore()
+func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
+	transcripts, err := c.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return fermata.New(s.Client, &fermata.Options{TaskQueue: c.queue(), Store: dir}), nil
+	return fermata.New(s.Client, &fermata.Options{TaskQueue: c.queue(), Store: transcripts}), nil
 }
 
 // withServer gives a command the server that is meant, and what speaks to runs on it.
@@ -211,7 +211,7 @@ func (c *cli) withServer(ctx context.Context, do func(*server, *fermata.Client) 
 		return err
 	}
 	defer s.close()
-	runs, err := c.client(s)
+	runs, err := c.client(ctx, s)
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}

@@ -16,9 +16,11 @@ import (
 // conversation is what a person at the terminal and a run have to say to each other.
 type conversation struct {
 	*runner
-	to      *story.Teller
+	to      speaker
 	console *asking.Console
 	pressed <-chan struct{} // Ctrl-C
+	typed   <-chan struct{} // a line that nobody has asked for; nil where that is dropped
+	help    string          // where to learn what a run that rests can be told
 
 	holding bool            // Ctrl-C was pressed, and what comes next was not chosen yet
 	lifts   int             // how often the run's own hold had been lifted then
@@ -26,6 +28,13 @@ type conversation struct {
 	rest    string          // the rest that was told last
 	after   int64           // a rest that there is nothing to ask at
 	found   []agent.Request // what runs below ask for
+}
+
+// speaker is a listener that can be interrupted with a question.
+type speaker interface {
+	listener
+	// Break ends a line that has begun.
+	Break()
 }
 
 // errLeft says that the person leaves, and all is told.
@@ -36,38 +45,47 @@ var errLeft = errors.New("left")
 func (r *runner) converse(ctx context.Context) error {
 	pressed, giveBack := r.keys.take()
 	defer giveBack()
-	v := &conversation{
-		runner: r, to: r.storyteller(), console: asking.NewConsole(r.in, r.out, pressed), pressed: pressed, passed: map[string]bool{},
-	}
+	v := &conversation{runner: r, to: r.storyteller(), console: r.console(), pressed: pressed, passed: map[string]bool{}, help: "Ctrl-C asks what to do"}
+	v.console.Heed(pressed)
 	for {
-		o, err := r.next(ctx, v.to, v.until)
+		o, err := v.step(ctx)
 		switch {
-		case errors.Is(err, asking.ErrPressed):
-			err = v.press(ctx)
-		case errors.Is(err, errAsked):
-			open, _ := inFull(ctx, r.runs, v.found)
-			err = v.ask(ctx, open)
-		case errors.Is(err, errMoved):
-			v.after, err = 0, nil
-		case err == nil && o.Status != agent.Suspended:
-			return r.told(ctx, r.runs, o, v.to)
-		case err == nil:
-			err = v.rested(ctx, o)
-		}
-		if errors.Is(err, asking.ErrPressed) {
-			err = v.press(ctx) // in the place of an answer
-		}
-		if err != nil {
+		case err != nil:
 			return v.left(ctx, err)
+		case o != nil:
+			return r.told(ctx, r.runs, o, v.to)
 		}
 	}
+}
+
+// step follows the run to the next thing that the person has to do with, and does
+// it. Of a run that has ended it returns the Outcome, else none.
+func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
+	o, err := v.next(ctx, v.to, v.until)
+	switch {
+	case errors.Is(err, asking.ErrPressed):
+		err = v.press(ctx)
+	case errors.Is(err, errAsked):
+		open, _ := inFull(ctx, v.runs, v.found)
+		err = v.ask(ctx, open)
+	case errors.Is(err, errMoved):
+		v.after, err = 0, nil
+	case err == nil && o.Status != agent.Suspended:
+		return o, nil
+	case err == nil:
+		err = v.rested(ctx, o)
+	}
+	if errors.Is(err, asking.ErrPressed) {
+		err = v.press(ctx) // in the place of an answer
+	}
+	return nil, err
 }
 
 // until says what to come back for.
 func (v *conversation) until() until {
 	runs, session := v.runs, v.run.Session
 	return until{
-		rest: v.after == 0, after: v.after, pressed: v.pressed,
+		rest: v.after == 0, after: v.after, pressed: v.pressed, typed: v.typed,
 		below: func(ctx context.Context) []agent.Request { return below(ctx, runs, session) },
 		fresh: func(list []agent.Request) bool { v.found = v.fresh(list); return len(v.found) > 0 },
 	}
@@ -89,7 +107,7 @@ func (v *conversation) rested(ctx context.Context, o *agent.Outcome) error {
 	}
 	if rest := story.Waits(o.Suspension); rest != v.rest {
 		v.rest = rest
-		v.to.Note("%s %s; Ctrl-C asks what to do", o.Session, rest)
+		v.to.Note("%s %s; %s", o.Session, rest, v.help)
 	}
 	switch {
 	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
@@ -109,8 +127,12 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 			v.pass(q, "takes a decision of its approvers only")
 			continue
 		}
-		a, err := v.console.Ask(ctx, q)
+		still, done := v.whileOpen(ctx, q)
+		a, err := v.console.Ask(still, q)
+		done()
 		switch {
+		case err != nil && errors.Is(context.Cause(still), errElsewhere):
+			continue // by whom is told next
 		case errors.Is(err, asking.ErrLater):
 			v.pass(q, "stays open")
 			continue
@@ -125,6 +147,22 @@ func (v *conversation) ask(ctx context.Context, open []agent.Request) error {
 		}
 	}
 	return nil
+}
+
+// errElsewhere tells that somebody else was quicker with an answer.
+var errElsewhere = errors.New("it was answered elsewhere")
+
+// whileOpen is a context that ends when a request is open no more.
+func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
+	open, end := context.WithCancelCause(ctx)
+	go func() {
+		for pause(open, lookAgain) {
+			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.NotFound) || errors.Is(err, agent.Closed) {
+				end(errElsewhere)
+			}
+		}
+	}()
+	return open, func() { end(nil) }
 }
 
 // pass leaves a request to others, and says how they answer it.

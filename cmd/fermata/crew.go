@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -24,14 +24,18 @@ type crew struct {
 	kit    io.Closer
 }
 
-// hire starts a worker for the agents of a file. live may be nil; patience is how
+// hire starts a worker for the agents of a file. sink may be nil; patience is how
 // long calls in progress may take when the worker stops.
-func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, live func(activities.Live)) (*crew, error) {
-	dir, err := c.openStore()
+func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*crew, error) {
+	transcripts, err := c.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keys, _, err := approvalKeys()
+	if err != nil {
+		return nil, err
+	}
+	exports, _, err := keysIn(exportKeysVariable)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	}
 	w, err := worker.New(s.Client, &worker.Options{
 		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(),
-		Store: dir, Logger: c.log, StopTimeout: patience, Live: live, ApprovalKeys: keys, Build: version(),
+		Store: transcripts, Logger: c.log, StopTimeout: patience, Live: sink, ApprovalKeys: keys, ExportKeys: exports, Build: version(),
 	})
 	if err == nil {
 		err = w.Start(ctx)

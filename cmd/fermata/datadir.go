@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,7 +9,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/store"
 )
 
 // lockName is the lock of the embedded server in its data directory.
@@ -68,22 +66,4 @@ func served(dir string) bool {
 	// Whoever starts a server in this moment waits for a lock that has no server.
 	_ = lock.Close()
 	return !free
-}
-
-// storeDir is where transcripts are.
-func (c *cli) storeDir() (string, error) {
-	if c.store != "" {
-		return filepath.Abs(c.store)
-	}
-	dir, err := c.dataDir()
-	return filepath.Join(dir, "store"), err
-}
-
-// openStore opens the store that all commands share.
-func (c *cli) openStore() (*store.Dir, error) {
-	dir, err := c.storeDir()
-	if err != nil {
-		return nil, fmt.Errorf("the store: %w", err)
-	}
-	return store.OpenDir(dir, &store.DirOptions{Shared: c.storeShared})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -65,13 +66,13 @@ func (c *cli) demo(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
-	live := newPieces()
-	w, err := c.demoCrew(ctx, s, dir, live)
+	hub := live.NewHub()
+	w, err := c.demoCrew(ctx, s, dir, hub)
 	if err != nil {
 		return err
 	}
 	defer c.dismiss(w)
-	return c.demoRun(ctx, s, session, data, live)
+	return c.demoRun(ctx, s, session, data, hub)
 }
 
 func unpackDemo(dir string) error {
@@ -107,12 +108,12 @@ func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error
 }
 
 // demoCrew starts a worker for the demo's one agent.
-func (c *cli) demoCrew(ctx context.Context, s *server, dir string, live *pieces) (*crew, error) {
+func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub) (*crew, error) {
 	script, err := testsuite.LoadScript(filepath.Join(dir, "script.yaml"))
 	if err != nil {
 		return nil, err
 	}
-	store, err := c.openStore()
+	store, err := c.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, live *pieces)
 	}
 	w, err := worker.New(s.Client, &worker.Options{
 		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.log, StopTimeout: runPatience, Live: live.put, Build: version(),
+		Logger: c.log, StopTimeout: runPatience, Live: hub, Build: version(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},
@@ -138,19 +139,24 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, live *pieces)
 	return &crew{w, place}, nil
 }
 
-func (c *cli) demoRun(ctx context.Context, s *server, session, data string, live *pieces) error {
-	runs, err := c.client(s)
+func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub *live.Hub) error {
+	runs, err := c.client(ctx, s)
 	if err != nil {
 		return err
 	}
 	tell := c.teller()
 	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
 	tell.Note("session %s · task: %s", session, demoTask)
+	pieces, err := hub.Subscribe(ctx, session)
+	if err != nil {
+		return err
+	}
+	defer pieces.Close()
 	run, err := runs.Start(ctx, demoAgent, demoTask, &fermata.StartOptions{Session: session})
 	if err != nil {
 		return err
 	}
-	o, err := follow(ctx, run, &heard{}, live, tell, func() bool { return true }, until{})
+	o, err := follow(ctx, run, &heard{}, pieces, tell, func() bool { return true }, until{})
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func free(addr string) bool {
 }
 
 func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
-	runs, err := c.client(s)
+	runs, err := c.client(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -178,10 +178,11 @@ func (c *cli) workerCommand() *cobra.Command {
 		Long: `Worker runs the agents of a file for a Temporal server that is already there. When
 it is stopped it takes no more work and gives calls in progress 30s.
 
-Transcripts are kept in --store. Where the server is on another machine, every
-worker must see that folder (--store-shared).`,
+Transcripts are kept in --store. Where the server is on another machine, that is
+a database, or a folder that every worker sees (--store-shared).`,
 		Example: `  fermata worker --agents fermata.yaml
-  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared`,
+  fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
+  FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
 	}
@@ -203,7 +204,7 @@ func (c *cli) work(ctx context.Context, agents string) error {
 		return err
 	}
 	defer s.close()
-	runs, err := c.client(s)
+	runs, err := c.client(ctx, s)
 	if err != nil {
 		return err
 	}

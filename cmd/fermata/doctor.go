@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -81,7 +82,7 @@ func (d *doctor) examine(ctx context.Context) error {
 		d.checkNamespace(ctx)
 		d.checkWorker(ctx)
 	}
-	d.checkStore()
+	d.checkStore(ctx)
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
 	} else {
@@ -153,16 +154,16 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	}
 }
 
-func (d *doctor) checkStore() {
-	dir, err := d.openStore()
-	if err == nil {
+func (d *doctor) checkStore(ctx context.Context) {
+	transcripts, err := d.openStore(ctx)
+	if dir, ok := transcripts.(*store.Dir); ok && err == nil {
 		err = writable(dir.Root())
 	}
 	if err != nil {
-		d.failed("store", err, "name another folder with --store")
+		d.failed("store", err, "name another one with --store")
 		return
 	}
-	d.found("store", fine, dir.Root(), "")
+	d.found("store", fine, placeOf(transcripts), "")
 }
 
 // writable tries to write in a folder, and leaves nothing there.

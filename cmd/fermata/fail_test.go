@@ -26,6 +26,7 @@ func alone(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv(keysVariable, "")
+	t.Setenv(exportKeysVariable, "")
 	before := defaultAddress
 	defaultAddress = freeAddress(t)
 	t.Cleanup(func() { defaultAddress = before })
@@ -62,6 +63,8 @@ func TestFailsClearly(t *testing.T) {
 		{"pause", 2, "[invalid_input] fermata pause wants a session, or --query, and was given none; see fermata pause --help"},
 		{"emit", 2, "[invalid_input] fermata emit wants a topic, and perhaps a payload as JSON in quotes, and was given none"},
 		{"answer s x --request q-1 --choice 0", 2, "[invalid_input] TEXT, --choice and --result exclude each other"},
+		{"export s -o new", 5, "[not_set_up] FERMATA_EXPORT_KEYS is not set: give it to this command and to the workers"},
+		{"import old", 5, "[not_set_up] FERMATA_EXPORT_KEYS is not set"},
 		{"token --session s --request q-1 --approver ana", 5, "[not_set_up] FERMATA_APPROVAL_KEYS is not set: give it to this command and to the workers"},
 		{"ls --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},
 		{"run reviewer x --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: "},

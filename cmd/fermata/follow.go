@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/live"
 )
 
 // listener hears a run. It is used by one goroutine.
@@ -17,38 +16,11 @@ type listener interface {
 	// Event hears what is recorded, in its order.
 	Event(agent.Event)
 	// Live hears what is not: pieces of replies and progress of tools.
-	Live(activities.Live)
+	Live(live.Event)
 	// Waiting tells whether the listener holds something back, for Flush to let go.
 	Waiting() bool
 	Flush()
 	Note(format string, args ...any)
-}
-
-// pieces is what a worker in this process hands over and must not wait for.
-type pieces struct {
-	mu    sync.Mutex
-	list  []activities.Live
-	ready chan struct{} // has room for one: there is something
-}
-
-func newPieces() *pieces { return &pieces{ready: make(chan struct{}, 1)} }
-
-func (p *pieces) put(l activities.Live) {
-	p.mu.Lock()
-	p.list = append(p.list, l)
-	p.mu.Unlock()
-	select {
-	case p.ready <- struct{}{}:
-	default:
-	}
-}
-
-func (p *pieces) take() []activities.Live {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	list := p.list
-	p.list = nil
-	return list
 }
 
 const (
@@ -69,6 +41,7 @@ var (
 	errUntaken = errors.New("no worker takes the run")
 	errMoved   = errors.New("something happened in the run")
 	errAsked   = errors.New("a run below asks for something")
+	errTyped   = errors.New("something was typed")
 )
 
 // heard is how far a run was told, while it is followed more than once.
@@ -102,6 +75,8 @@ type until struct {
 	after int64
 	// pressed ends it with Ctrl-C.
 	pressed <-chan struct{}
+	// typed ends it with a line that nobody has asked for.
+	typed <-chan struct{}
 	// below lists what runs below ask for; it is called now and then while there
 	// are any, and following ends where fresh finds something new among it.
 	below func(context.Context) []agent.Request
@@ -112,7 +87,7 @@ type until struct {
 type follower struct {
 	run   *fermata.Run
 	to    listener
-	live  *pieces
+	live  *live.Subscription
 	taken func() bool // whether some worker has begun with the run
 	heard *heard
 	until until
@@ -131,11 +106,11 @@ type result struct {
 
 // follow tells a run as it goes, from the event after heard on, and returns how
 // it ended, or rests.
-func follow(ctx context.Context, run *fermata.Run, h *heard, live *pieces, to listener, taken func() bool, u until) (*agent.Outcome, error) {
+func follow(ctx context.Context, run *fermata.Run, h *heard, pieces *live.Subscription, to listener, taken func() bool, u until) (*agent.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &follower{
-		run: run, to: to, live: live, taken: taken, heard: h, until: u,
+		run: run, to: to, live: pieces, taken: taken, heard: h, until: u,
 		events: make(chan agent.Event), trouble: make(chan error), results: make(chan result, 1), asked: make(chan []agent.Request, 1),
 	}
 	go f.read(ctx, h.seq)
@@ -227,7 +202,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			if f.heard.seq == 0 && end == nil && !f.taken() {
 				return nil, errUntaken
 			}
-		case <-f.live.ready:
+		case <-f.live.Ready():
 			f.hear()
 		case <-held:
 			f.to.Flush()
@@ -247,6 +222,8 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 			events = nil
 		case <-f.until.pressed:
 			return nil, asking.ErrPressed
+		case <-f.until.typed:
+			return nil, errTyped
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -276,10 +253,10 @@ func (f *follower) look(ctx context.Context) {
 	go func() { f.asked <- f.until.below(ctx) }()
 }
 
-// hear tells the pieces of this run; a worker may have others.
+// hear tells the pieces of this run; the session may have another by now.
 func (f *follower) hear() {
-	for _, l := range f.live.take() {
-		if l.Session == f.run.Session && l.Run == f.run.ID {
+	for _, l := range f.live.Take() {
+		if l.Run == f.run.ID {
 			f.to.Live(l)
 		}
 	}

@@ -7,6 +7,7 @@ require (
 	github.com/fermata-agents/fermata/devserver v0.0.0
 	github.com/fermata-agents/fermata/provider/anthropic v0.0.0
 	github.com/fermata-agents/fermata/provider/openai v0.0.0
+	github.com/fermata-agents/fermata/store/postgres v0.0.0
 	github.com/fermata-agents/fermata/tool/mcp v0.0.0
 	github.com/gofrs/flock v0.13.1
 	github.com/google/uuid v1.6.0
@@ -245,5 +246,6 @@ replace (
 	github.com/fermata-agents/fermata/devserver => ../../devserver
 	github.com/fermata-agents/fermata/provider/anthropic => ../../provider/anthropic
 	github.com/fermata-agents/fermata/provider/openai => ../../provider/openai
+	github.com/fermata-agents/fermata/store/postgres => ../../store/postgres
 	github.com/fermata-agents/fermata/tool/mcp => ../../tool/mcp
 )

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,13 +14,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestHelp(t *testing.T) {
 	for _, name := range []string{
-		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "ls", "show", "tree", "setup", "doctor", "version",
-		"pause", "interrupt", "stop", "cancel", "resume", "send", "emit", "inbox", "answer", "approve", "reject", "token", "handoff",
+		"", "demo", "dev", "worker", "run", "attach", "wait", "transcript", "events", "ls", "show", "tree", "setup", "doctor", "version",
+		"pause", "interrupt", "stop", "cancel", "resume", "send", "emit", "inbox", "answer", "approve", "reject", "token", "handoff", "runs", "checkpoints", "diff", "fork", "retry", "chat", "delete", "export", "import", "store", "store gc", "store check",
 	} {
 		t.Run("fermata "+name, func(t *testing.T) {
 			args, file := []string{"--help"}, "fermata"
 			if name != "" {
-				args, file = []string{name, "--help"}, name
+				args, file = append(strings.Fields(name), args...), strings.ReplaceAll(name, " ", "_")
 			}
 			r := inProcess(t, args...)
 			require.Zero(t, r.exit)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -78,13 +79,13 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, 
 			continue
 		}
 		if n == 1 {
-			fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tFOR\tTURN\tCOST\tTASK")
+			fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tFOR\tWAITS FOR\tTURN\tCOST\tTASK")
 		}
 		status := string(l.Status)
 		if l.Reason != "" && l.Status != agent.Completed {
 			status += " (" + l.Reason + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Session, l.Agent, status, age(l.Since), l.Turn, story.Money(l.Cost), story.Line(l.Task, 50))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Session, l.Agent, status, age(l.Since), story.Line(strings.Join(l.WaitsFor, ", "), 60), l.Turn, story.Money(l.Cost), story.Line(l.Task, 50))
 	}
 	if n == 0 {
 		c.note("no runs")

@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 	}
 	// Of the approvers that tests have.
 	_ = os.Setenv(keysVariable, "k1:"+base64.StdEncoding.EncodeToString(make([]byte, 32))+",k2:"+base64.StdEncoding.EncodeToString(make([]byte, 40)))
+	_ = os.Setenv(exportKeysVariable, os.Getenv(keysVariable))
 	// Most tests wait, for processes and for timers, and need no processor meanwhile.
 	_ = flag.Set("test.parallel", "4")
 	devserver.Main(m)

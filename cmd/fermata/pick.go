@@ -11,8 +11,13 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 )
 
-// console is the terminal of a command that ends with Ctrl-C.
-func (c *cli) console() *asking.Console { return asking.NewConsole(c.in, c.out, nil) }
+// console is the terminal. A command has one: two would take lines from each other.
+func (c *cli) console() *asking.Console {
+	if c.desk == nil {
+		c.desk = asking.NewConsole(c.in, c.out, nil)
+	}
+	return c.desk
+}
 
 // pick shows what is open in a session and below it, and lets the person say
 // which one is meant, and what. Without a person it names what is open.

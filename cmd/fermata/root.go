@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 )
 
 // cli is one invocation of the command.
@@ -24,10 +25,14 @@ type cli struct {
 	terminal bool
 	// keys are that person's Ctrl-C.
 	keys *interrupts
+	// desk is what that person is asked by, once somebody was.
+	desk *asking.Console
 	// json says that standard output is for programs.
 	json bool
 	// loud lets the Temporal SDK's warnings through.
 	loud bool
+	// kept is the store, once it was opened.
+	kept openedStore
 	// began tells that the command's own work has begun: errors before are of usage.
 	began bool
 }
@@ -58,6 +63,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
+	defer c.kept.close()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		err = usage(cmd, err)
@@ -97,13 +103,15 @@ process, with its data in the data directory.`,
 	f.StringVar(&c.profile, "profile", "", "profile in temporal.toml")
 	f.StringVar(&c.taskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
 	f.StringVar(&c.data, "data", "", "data directory of the embedded server and the store (default the user's own)")
-	f.StringVar(&c.store, "store", "", "folder of the transcripts (default \"store\" in the data directory)")
+	f.StringVar(&c.store, "store", "", "folder of the transcripts, or a database: postgres://… (default \"store\" in the data directory)")
 	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
 	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
-	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(),
+	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(), c.eventsCommand(),
 		c.listCommand(), c.showCommand(), c.treeCommand(), c.setupCommand(), c.doctorCommand(), c.versionCommand(),
 		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
-		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand())
+		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand(), c.storeCommand(),
+		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
+		c.exportCommand(), c.importCommand())
 	return root
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -25,6 +26,7 @@ type runner struct {
 	detach      bool
 	park        string           // conditions, as JSON
 	briefing    string           // the name of a file with a handoff
+	carry       string           // what the run keeps of the session's runs before it
 	file        *agentsfile.File // nil where there is none
 	options     fermata.StartOptions
 
@@ -32,7 +34,8 @@ type runner struct {
 	runs   *fermata.Client
 	crew   *crew // nil where a worker elsewhere has the run
 	run    *fermata.Run
-	live   *pieces
+	live   *live.Hub          // what a worker in this process tells
+	pieces *live.Subscription // what it tells of the run
 	heard  heard
 }
 
@@ -41,7 +44,7 @@ type runner struct {
 const runPatience = 2 * time.Second
 
 func (c *cli) runCommand() *cobra.Command {
-	r := &runner{cli: c, live: newPieces()}
+	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
 		Use:   `run AGENT "task"`,
 		Short: "Run an agent and show it as it goes",
@@ -80,6 +83,7 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 	f.BoolVar(&r.detach, "detach", false, "only start the run, and print its session")
 	f.StringVar(&r.park, "park", "", "wait before the first turn, for conditions as JSON; {} waits for fermata resume")
 	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
+	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what it keeps of the session's runs before it: inherit (all), compact (a summary) or reset (nothing)")
 	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
 	return cmd
 }
@@ -149,7 +153,12 @@ func (r *runner) check() (err error) {
 
 // startOptions reads what the flags say of the start.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
-	o.Session, o.By = r.session, whoami()
+	o.Session, o.By, o.Carry = r.session, whoami(), agent.Carry(r.carry)
+	switch o.Carry {
+	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
+	default:
+		return o, agent.Errorf(agent.InvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
+	}
 	if r.park != "" {
 		c, err := signals.DecodeConditions([]byte(r.park))
 		if err != nil {
@@ -184,7 +193,7 @@ func (r *runner) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.runs, err = r.client(r.server)
+	r.runs, err = r.client(ctx, r.server)
 	return err
 }
 
@@ -242,7 +251,7 @@ func (r *runner) workHere(ctx context.Context) error {
 		return err
 	}
 	var err error
-	r.crew, err = r.hire(ctx, r.server, r.file, runPatience, r.live.put)
+	r.crew, err = r.hire(ctx, r.server, r.file, runPatience, r.live)
 	return err
 }
 

@@ -77,6 +77,17 @@ type sentLine struct {
 }
 
 func (c *cli) send(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) error {
+	line, err := c.deliver(ctx, runs, session, text, o)
+	if err != nil {
+		return unsent(err, o.Agent)
+	}
+	c.sent(line)
+	return nil
+}
+
+// deliver says something to a session's live run, leaves it for a worker that
+// comes, or begins the next run with it.
+func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, error) {
 	// One id for both ways, so that the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
 	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By}, Text: text, Mode: o.Mode}
@@ -90,14 +101,13 @@ func (c *cli) send(ctx context.Context, runs *fermata.Client, session, text stri
 	case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotFound):
 		run, err := runs.Send(ctx, session, text, o)
 		if err != nil {
-			return unsent(err, o.Agent)
+			return line, err
 		}
 		line.Run, line.Began = run.ID, true
 	default:
-		return err
+		return line, err
 	}
-	c.sent(line)
-	return nil
+	return line, nil
 }
 
 // unsent says what is missing where a session can't be begun.

@@ -20,11 +20,14 @@ const keysVariable = "FERMATA_APPROVAL_KEYS"
 
 // approvalKeys reads the keys of this process. first is the id of the one that
 // stands first, which mints.
-func approvalKeys() (keys signals.Keys, first string, err error) {
-	text := os.Getenv(keysVariable)
+func approvalKeys() (keys signals.Keys, first string, err error) { return keysIn(keysVariable) }
+
+// keysIn reads the keys of an environment variable, and tells which stands first.
+func keysIn(variable string) (keys signals.Keys, first string, err error) {
+	text := os.Getenv(variable)
 	keys, err = signals.ParseKeys(text)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", keysVariable, err)
+		return nil, "", fmt.Errorf("%s: %w", variable, err)
 	}
 	first, _, _ = strings.Cut(strings.TrimSpace(text), ":")
 	return keys, first, nil

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -29,10 +32,62 @@ transcript of a session at rest is printed also where no server runs.`,
 }
 
 func (c *cli) transcript(ctx context.Context, session string) error {
-	messages, err := c.messages(ctx, session)
+	return c.withLog(ctx, session, func(runs *fermata.Client) error {
+		messages, err := runs.Transcript(ctx, session)
+		if err != nil {
+			return err
+		}
+		if len(messages) == 0 {
+			c.note("nothing was said in session %s yet", session)
+		}
+		c.printMessages(messages)
+		return nil
+	})
+}
+
+// withLog gives a command what reads a session's log: from the store and from the
+// run that lives, or, where no server runs, from the store alone, and says so.
+func (c *cli) withLog(ctx context.Context, session string, do func(*fermata.Client) error) error {
+	s, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
+	if s != nil {
+		defer s.close()
+		runs, err := c.client(ctx, s)
+		if err != nil {
+			return err
+		}
+		return do(runs)
+	}
+	transcripts, err := c.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	head, err := transcripts.Head(ctx, session)
+	if errors.Is(err, agent.NotFound) {
+		_, none := c.find(ctx)
+		return errors.Join(none, err)
+	}
+	if err != nil {
+		return err
+	}
+	c.oldNews(head)
+	return do(fermata.New(nil, &fermata.Options{Store: transcripts}))
+}
+
+// oldNews says what the store alone can know of a session.
+func (c *cli) oldNews(head store.Head) {
+	when := head.Updated.Local().Format(time.DateTime)
+	if head.Status.Ended() {
+		c.note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
+	} else {
+		c.note("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
+	}
+}
+
+// printMessages prints a conversation, as text or one message as JSON a line.
+func (c *cli) printMessages(messages []agent.Message) {
 	for i, m := range messages {
 		if c.json {
 			c.line(m)
@@ -41,59 +96,12 @@ func (c *cli) transcript(ctx context.Context, session string) error {
 		if i > 0 {
 			c.print("")
 		}
-		c.printMessage(m)
+		c.print("%s", messageText(m))
 	}
-	if len(messages) == 0 {
-		c.note("nothing was said in session %s yet", session)
-	}
-	return nil
 }
 
-func (c *cli) messages(ctx context.Context, session string) ([]agent.Message, error) {
-	s, err := c.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if s == nil {
-		return c.stored(ctx, session)
-	}
-	defer s.close()
-	runs, err := c.client(s)
-	if err != nil {
-		return nil, err
-	}
-	return runs.Transcript(ctx, session)
-}
-
-// stored reads what the store alone has of a session: all of it, if its last run
-// is at its end.
-func (c *cli) stored(ctx context.Context, session string) ([]agent.Message, error) {
-	dir, err := c.openStore()
-	if err != nil {
-		return nil, err
-	}
-	head, err := dir.Head(ctx, session)
-	if errors.Is(err, agent.NotFound) {
-		_, none := c.find(ctx)
-		return nil, errors.Join(none, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	view, err := store.NewLog(dir).View(ctx, head.Digest)
-	if err != nil {
-		return nil, err
-	}
-	when := head.Updated.Local().Format(time.DateTime)
-	if head.Status.Ended() {
-		c.note("no Temporal server runs: this is what the store has, up to the run that was %s at %s", head.Status, when)
-	} else {
-		c.note("no Temporal server runs: this is what the store had at %s of a run that is not at its end", when)
-	}
-	return view.Messages(), nil
-}
-
-func (c *cli) printMessage(m agent.Message) {
+// messageText is a message as people read it.
+func messageText(m agent.Message) string {
 	who := string(m.Role)
 	switch {
 	case m.Note != "":
@@ -103,17 +111,18 @@ func (c *cli) printMessage(m agent.Message) {
 	case m.By != "":
 		who += " (" + story.Line(m.By, 60) + ")"
 	}
-	c.print("== %s", who)
+	lines := []string{"== " + who}
 	for _, p := range m.Parts {
 		switch {
 		case p.Type == agent.PartThinking:
-			c.print("[thinking] %s", story.Clean(p.Text))
+			lines = append(lines, "[thinking] "+story.Clean(p.Text))
 		case p.Text != "":
-			c.print("%s", story.Clean(p.Text))
+			lines = append(lines, story.Clean(p.Text))
 		case p.Call != nil:
-			c.print("[call %s] %s %s", p.Call.ID, p.Call.Tool, story.Clean(string(p.Call.Arguments)+p.Call.Malformed))
+			lines = append(lines, fmt.Sprintf("[call %s] %s %s", p.Call.ID, p.Call.Tool, story.Clean(string(p.Call.Arguments)+p.Call.Malformed)))
 		case p.Result != nil:
-			c.print("[result %s, %s] %s", p.Result.Call, p.Result.Status, story.Clean(p.Result.Text))
+			lines = append(lines, fmt.Sprintf("[result %s, %s] %s", p.Result.Call, p.Result.Status, story.Clean(p.Result.Text)))
 		}
 	}
+	return strings.Join(lines, "\n")
 }

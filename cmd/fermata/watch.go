@@ -7,16 +7,20 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/live"
 )
 
 // watch shows the run to its end, or to where it rests and nobody can be asked,
 // and returns its exit status.
-func (r *runner) watch(ctx context.Context) error {
+func (r *runner) watch(ctx context.Context) (err error) {
+	if r.pieces, err = r.live.Subscribe(ctx, r.run.Session); err != nil {
+		return err
+	}
+	defer r.pieces.Close()
 	if r.terminal && !r.json {
 		return r.converse(ctx)
 	}
@@ -66,7 +70,7 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 // this user's agents can be on the server, one is started here.
 func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outcome, error) {
 	taken := func() bool { return r.crew != nil || r.server.taken(ctx, r.run) }
-	o, err := follow(ctx, r.run, &r.heard, r.live, to, taken, u)
+	o, err := follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 	if !errors.Is(err, errUntaken) || r.file == nil || r.server.embedded == nil {
 		return o, err
 	}
@@ -74,7 +78,7 @@ func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outco
 	if err := r.workHere(ctx); err != nil {
 		return nil, err
 	}
-	return follow(ctx, r.run, &r.heard, r.live, to, taken, u)
+	return follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
 // borrowed tells whether the server is in the process of another command that
@@ -159,19 +163,11 @@ type jsonLines struct {
 	run *fermata.Run
 }
 
-// eventLine is an event with where it belongs.
-type eventLine struct {
-	V       int    `json:"v"`
-	Session string `json:"session"`
-	Run     string `json:"run"`
-	agent.Event
-}
-
 func (j jsonLines) Event(e agent.Event) {
-	j.cli.line(eventLine{V: agent.Version, Session: j.run.Session, Run: j.run.ID, Event: e})
+	j.cli.line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
 }
 
-func (j jsonLines) Live(activities.Live)            {}
+func (j jsonLines) Live(live.Event)                 {}
 func (j jsonLines) Waiting() bool                   { return false }
 func (j jsonLines) Flush()                          {}
 func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }

@@ -111,13 +111,19 @@ func (f *File) checkUses(c *checker, e entry, def agent.Definition) {
 			c.add(agent.InvalidInput, e.at(fmt.Sprintf("tools[%d]", i)), "agents.%s.tools[%d]: %s is there already", e.name, i, quote(name))
 		}
 	}
-	if def.Model == "" {
-		return // whether it has to have one is for others to say
+	if def.Model != "" { // whether it has to have one is for others to say
+		f.checkModel(c, e, def, "model", def.Model)
 	}
-	if err := f.resolve(def.Model, f.Dir); err != nil {
-		c.add(agent.CodeOf(err), e.at("model"), "agents.%s.model: %w", e.name, err)
-	} else if def.Limits.CostUSD > 0 && f.price(def.Model) == (agent.Price{}) {
-		c.add(agent.InvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, def.Model)
+	for i, name := range def.Fallbacks {
+		f.checkModel(c, e, def, fmt.Sprintf("fallbacks[%d]", i), name)
+	}
+}
+
+func (f *File) checkModel(c *checker, e entry, def agent.Definition, field, name string) {
+	if err := f.resolve(name, f.Dir); err != nil {
+		c.add(agent.CodeOf(err), e.at(field), "agents.%s.%s: %w", e.name, field, err)
+	} else if def.Limits.CostUSD > 0 && f.price(name) == (agent.Price{}) {
+		c.add(agent.InvalidInput, e.at("limits.cost_usd"), "agents.%s.limits.cost_usd can't be held, since the price of %s is not known; give it one under models, with price: {input: …, output: …}", e.name, name)
 	}
 }
 
@@ -182,7 +188,8 @@ func (f *File) Agent(name string) (agent.Definition, error) {
 	return agent.Definition{}, agent.Errorf(agent.UnknownAgent, "%s has no agent %s; it has %s", f.Path, quote(name), strings.Join(names, ", ")).At("agent")
 }
 
-// SetModel gives an agent another model. A script's path is relative to dir.
+// SetModel gives an agent another model, and no fallbacks: who names a model wants
+// that one. A script's path is relative to dir.
 func (f *File) SetModel(name, model, dir string) error {
 	for i := range f.Agents {
 		def := &f.Agents[i]
@@ -195,7 +202,7 @@ func (f *File) SetModel(name, model, dir string) error {
 		if def.Limits.CostUSD > 0 && f.price(model) == (agent.Price{}) {
 			return agent.Errorf(agent.InvalidInput, "the price of %s is not known, and %s has limits.cost_usd: give the model a price under models in %s", model, name, f.Path)
 		}
-		def.Model = model
+		def.Model, def.Fallbacks = model, nil
 		return nil
 	}
 	_, err := f.Agent(name)

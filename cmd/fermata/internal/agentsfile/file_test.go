@@ -70,6 +70,9 @@ func TestFaults(t *testing.T) {
 		{"other name", sound + "    name: b\n", []string{`fermata.yaml:4: agents.a.name is "b"; leave it out, the agent is called a`}},
 		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
 		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
+		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
 			`fermata.yaml:6: agents.a.tools[1]: tool "fs_raed" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			`fermata.yaml:7: agents.a.tools[2]: there is no server "tickets" under mcp`,
@@ -204,13 +207,13 @@ func TestKeys(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", "")
 	t.Setenv("OPENAI_API_KEY", "set")
 	t.Setenv("OWN_KEY", "")
-	write(t, "agents:\n  a: {model: anthropic/x}\n  b: {model: openai/y}\n  c: {model: own}\n  d: {model: script:script.yaml}\n  e: {model: anthropic/z}\n"+
+	write(t, "agents:\n  a: {model: anthropic/x}\n  b: {model: openai/y}\n  c: {model: own}\n  d: {model: script:script.yaml}\n  e: {model: anthropic/z}\n  f: {model: openai/y, fallbacks: [openai/z, anthropic/x]}\n"+
 		"models:\n  own: {provider: openai, model: y, base_url: \"http://127.0.0.1:1/v1\", api_key_env: OWN_KEY}\n")
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Equal(t, []agentsfile.Key{
-		{Env: "ANTHROPIC_API_KEY", Agents: []string{"a", "e"}},
-		{Env: "OPENAI_API_KEY", Set: true, Agents: []string{"b"}},
+		{Env: "ANTHROPIC_API_KEY", Agents: []string{"a", "e", "f"}},
+		{Env: "OPENAI_API_KEY", Set: true, Agents: []string{"b", "f"}},
 		{Env: "OWN_KEY", Agents: []string{"c"}},
 	}, f.Keys())
 	require.NoError(t, f.MissingKey("b"))
@@ -218,10 +221,11 @@ func TestKeys(t *testing.T) {
 	err = f.MissingKey("a")
 	require.ErrorIs(t, err, agent.ProviderAuth)
 	require.EqualError(t, err, "fermata.yaml:2: agent a: its model anthropic/x needs a key: set ANTHROPIC_API_KEY in the environment, or give it a model that needs none")
+	require.ErrorContains(t, f.MissingKey("f"), "fermata.yaml:7: agent f: its model anthropic/x needs a key")
 }
 
 func TestSetModel(t *testing.T) {
-	write(t, "agents:\n  a: {model: anthropic/x, limits: {turns: 3}}\n")
+	write(t, "agents:\n  a: {model: anthropic/x, fallbacks: [openai/y], limits: {turns: 3}}\n")
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.ErrorIs(t, f.SetModel("a", "gpt", f.Dir), agent.UnknownModel)
@@ -230,5 +234,6 @@ func TestSetModel(t *testing.T) {
 	def, err := f.Agent("a")
 	require.NoError(t, err)
 	require.Equal(t, "script:script.yaml", def.Model)
+	require.Empty(t, def.Fallbacks)
 	require.Contains(t, f.Models(), "script:script.yaml")
 }

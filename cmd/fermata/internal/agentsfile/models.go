@@ -1,6 +1,7 @@
 package agentsfile
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -157,20 +158,25 @@ type Key struct {
 	Agents []string // whose models need it
 }
 
-// Keys lists the keys that the agents' models need. Values are never shown.
+// Keys lists the keys that the agents' models need, fallbacks included. Values
+// are never shown.
 func (f *File) Keys() []Key {
 	byEnv := map[string]*Key{}
 	for _, def := range f.Agents {
-		env := f.keyOf(def.Model)
-		if env == "" {
-			continue
+		for _, name := range def.Models() {
+			env := f.keyOf(name)
+			if env == "" {
+				continue
+			}
+			k, ok := byEnv[env]
+			if !ok {
+				k = &Key{Env: env, Set: os.Getenv(env) != ""}
+				byEnv[env] = k
+			}
+			if !slices.Contains(k.Agents, def.Name) {
+				k.Agents = append(k.Agents, def.Name)
+			}
 		}
-		k, ok := byEnv[env]
-		if !ok {
-			k = &Key{Env: env, Set: os.Getenv(env) != ""}
-			byEnv[env] = k
-		}
-		k.Agents = append(k.Agents, def.Name)
 	}
 	var list []Key
 	for _, env := range slices.Sorted(maps.Keys(byEnv)) {
@@ -195,16 +201,21 @@ func providerElsewhere(name string) bool {
 	return agent.Provider(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
 }
 
-// MissingKey tells that an agent's model has no key; nil where it has one or
-// needs none.
+// MissingKey tells that an agent's model, or a fallback, has no key; nil where all
+// have one or need none.
 func (f *File) MissingKey(name string) error {
 	for _, k := range f.Keys() {
 		if k.Set || !slices.Contains(k.Agents, name) {
 			continue
 		}
 		def, _ := f.Agent(name)
+		i := slices.IndexFunc(def.Models(), func(m string) bool { return f.keyOf(m) == k.Env })
+		field := "model"
+		if i > 0 {
+			field = fmt.Sprintf("fallbacks[%d]", i-1)
+		}
 		return agent.Errorf(agent.ProviderAuth, "%s:%d: agent %s: its model %s needs a key: set %s in the environment, or give it a model that needs none",
-			f.Path, f.lines[name].at("model").Line, name, def.Model, k.Env)
+			f.Path, f.lines[name].at(field).Line, name, def.Models()[i], k.Env)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package asking_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -121,4 +122,48 @@ func TestShowIsClean(t *testing.T) {
 	c.Show(agent.Request{ID: "q-1", Text: "\x1b[2Jx", Context: "\x1by", Choices: []string{"\x1bz"}, Call: &agent.RequestCall{Tool: "t", Arguments: json.RawMessage("{\"a\":\"\u202e\"}")}})
 	require.NotContains(t, p.screen.String(), "\x1b")
 	require.NotContains(t, p.screen.String(), "\u202e")
+}
+
+// What nobody has asked for is kept for who wants it, and is no answer.
+func TestKeep(t *testing.T) {
+	in, typed := io.Pipe()
+	c := asking.NewConsole(in, io.Discard, nil)
+	_, err := c.Typed()
+	require.ErrorIs(t, err, asking.ErrNothing)
+	news := c.Keep(false)
+	_, err = io.WriteString(typed, " one \n/two\n//three\n")
+	require.NoError(t, err)
+	var heard []string
+	for len(heard) < 3 {
+		<-news
+		for line, err := c.Typed(); !errors.Is(err, asking.ErrNothing); line, err = c.Typed() {
+			var command asking.Command
+			if errors.As(err, &command) {
+				line = "command " + string(command)
+			}
+			heard = append(heard, line)
+		}
+	}
+	require.Equal(t, []string{"one", "command /two", "/three"}, heard)
+
+	require.NoError(t, typed.Close())
+	for err = asking.ErrNothing; errors.Is(err, asking.ErrNothing); _, err = c.Typed() {
+		<-news
+	}
+	require.ErrorIs(t, err, io.EOF)
+	_, err = c.Line(t.Context(), "> ")
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// The lines of a script answer what is asked, in their order.
+func TestKeepAhead(t *testing.T) {
+	c := asking.NewConsole(strings.NewReader("/pause\nby train"), io.Discard, nil)
+	c.Keep(true)
+	_, err := c.Line(t.Context(), "")
+	require.Equal(t, asking.Command("/pause"), err)
+	line, err := c.Line(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, "by train", line)
+	_, err = c.Line(t.Context(), "")
+	require.ErrorIs(t, err, io.EOF)
 }

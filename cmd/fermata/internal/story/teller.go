@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
 )
 
 // Options says how a story is told; the zero Options is for a file or a pipe.
@@ -28,10 +28,10 @@ type Teller struct {
 	style style
 	width int
 
-	turn     int                       // the last that was opened
-	answered int                       // the last whose whole reply was told
-	early    map[int][]activities.Live // pieces of turns that are not open yet
-	streamed strings.Builder           // what was told of the turn's reply
+	turn     int                  // the last that was opened
+	answered int                  // the last whose whole reply was told
+	early    map[int][]live.Event // pieces of turns that are not open yet
+	streamed strings.Builder      // what was told of the turn's reply
 	midline  bool
 	text     string // the last whole reply's
 	calls    map[string]*call
@@ -48,7 +48,7 @@ type call struct {
 
 // New returns a teller that writes to w.
 func New(w io.Writer, o Options) *Teller {
-	t := &Teller{w: w, width: o.Width, early: map[int][]activities.Live{}, calls: map[string]*call{}}
+	t := &Teller{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}}
 	if o.Color {
 		t.style = colours
 	}
@@ -108,32 +108,32 @@ func (t *Teller) openTurn(turn int) {
 	t.turn = turn
 	t.streamed.Reset()
 	pieces := t.early[turn]
-	t.early = map[int][]activities.Live{}
+	t.early = map[int][]live.Event{}
 	for _, l := range pieces {
 		t.Live(l)
 	}
 }
 
 // Live tells a piece that is not recorded.
-func (t *Teller) Live(l activities.Live) {
+func (t *Teller) Live(l live.Event) {
 	switch {
 	case l.Turn > t.turn:
 		t.early[l.Turn] = append(t.early[l.Turn], l)
 	case l.Turn < t.turn:
 		// It comes too late: the event that it was a piece of is told already.
-	case l.Progress != "":
+	case l.Type == agent.CallProgress:
 		if t.style != (style{}) {
-			t.note("  %s", Line(l.Progress, t.width-2))
+			t.note("  %s", Line(l.Data.Text, t.width-2))
 		}
 	case l.Turn == t.answered:
-	case l.Restart:
+	case l.Type == agent.DeltaVoid:
 		if t.streamed.Len() > 0 {
 			t.note("the model is asked again")
 			t.streamed.Reset()
 		}
-	case l.Text != "":
-		t.streamed.WriteString(l.Text)
-		t.print(l.Text)
+	case l.Type == agent.DeltaText:
+		t.streamed.WriteString(l.Data.Text)
+		t.print(l.Data.Text)
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/live"
 )
 
 // begin is when the runs of these tests begin.
@@ -48,7 +48,9 @@ func results(list ...agent.ToolResult) agent.Event {
 	return after(0, 1, agent.Event{Type: agent.Said, Message: &m})
 }
 
-func piece(n int, text string) activities.Live { return activities.Live{Turn: n, Text: text} }
+func piece(n int, text string) live.Event {
+	return live.Event{Type: agent.DeltaText, Turn: n, Data: live.Data{Text: text}}
+}
 
 // told is what a teller writes of events and pieces.
 func told(o story.Options, what ...any) string {
@@ -58,7 +60,7 @@ func told(o story.Options, what ...any) string {
 		switch w := w.(type) {
 		case agent.Event:
 			t.Event(w)
-		case activities.Live:
+		case live.Event:
 			t.Live(w)
 		case *agent.Outcome:
 			t.End(w)
@@ -79,7 +81,7 @@ func TestTeller(t *testing.T) {
 		{"whole", []any{turn(1), says(1, "Hello.")}, "Hello.\n"},
 		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "Hello.\n"},
 		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "Hello.\n"},
-		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), activities.Live{Turn: 1, Restart: true}, piece(1, "Hello."), says(1, "Hello.")}, "Hi\nthe model is asked again\nHello.\n"},
+		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.DeltaVoid, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "Hi\nthe model is asked again\nHello.\n"},
 		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "Hello, \n"},
 		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "Hi\nHello.\n"},
 		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "Hello.\n"},

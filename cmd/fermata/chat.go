@@ -1,0 +1,308 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// chat is a conversation over the runs of one session.
+type chat struct {
+	*conversation
+	script bool  // nobody sits at the terminal: lines are read when the session is at rest
+	exit   error // how the last run ended, as an exit status
+}
+
+func (c *cli) chatCommand() *cobra.Command {
+	r := &runner{cli: c, live: live.NewHub()}
+	cmd := &cobra.Command{
+		Use:   "chat [AGENT]",
+		Short: "Talk with an agent, in one session",
+		Long: `Chat is a conversation in one session: each message begins a run, or reaches the
+one that is live. What you type while the agent works steers it: it reads that
+before its next turn. What it asks is asked in its place, and your next line
+answers. A line that begins with a slash is a command (/help lists them); with
+two it is a message.
+
+Ctrl-D or /quit leaves, and a live run goes on without you: fermata chat
+--session ID, without an AGENT, comes back and shows where it stands. Ctrl-C holds
+a live run and asks what to do; where none lives it leaves.
+
+Where standard input is no terminal, a line is read whenever the session is at
+rest: it answers what is asked, or is the next message.
+
+The exit status is that of the last run, as in run, and 3 where it goes on.`,
+		Example: `  fermata chat reviewer
+  fermata chat reviewer --session review-7
+  fermata chat --session review-7
+  printf 'What is open?\nPay the first one\n' | fermata chat payer --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && r.session != "" {
+				return nil
+			}
+			return wants(1, "an agent, or the --session of one that there is")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			r.agent = append(args, "")[0]
+			if r.file, err = agentsFile(r.agents); err != nil {
+				return err
+			}
+			return r.chat(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	f.StringVar(&r.session, "session", "", "the session to come back to, or a name for a new one")
+	c.jsonFlag(cmd, "print events as JSON, one a line, and at each run's end the outcome")
+	return cmd
+}
+
+func (r *runner) chat(ctx context.Context) error {
+	if r.agent != "" {
+		if err := agent.CheckName(r.agent); err != nil {
+			return err
+		}
+	}
+	r.session = cmp.Or(r.session, uuid.Must(uuid.NewV7()).String())
+	if err := agent.CheckSession(r.session); err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.reach(ctx); err != nil {
+		return err
+	}
+	pressed, giveBack := r.keys.take()
+	defer giveBack()
+	t := r.newChat(pressed)
+	if err := t.comeBack(ctx); err != nil {
+		return err
+	}
+	if err := r.findWorker(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.pieces, err = r.live.Subscribe(ctx, r.session); err != nil {
+		return err
+	}
+	defer r.pieces.Close()
+	return t.left(ctx, t.talk(ctx))
+}
+
+func (r *runner) newChat(pressed <-chan struct{}) *chat {
+	t := &chat{script: !r.terminal, conversation: &conversation{
+		runner: r, pressed: pressed, passed: map[string]bool{}, help: "/help says what it can be told",
+	}}
+	if r.json {
+		r.desk = asking.NewConsole(r.in, r.err, pressed) // the output is for programs
+		t.to = quiet{jsonLines{r.cli, nil}}
+	} else {
+		t.to = r.teller()
+	}
+	t.console = r.console()
+	t.console.Heed(pressed)
+	if typed := t.console.Keep(t.script); !t.script {
+		t.typed = typed
+	}
+	return t
+}
+
+// quiet prints events for programs, and has no lines that can be broken.
+type quiet struct{ jsonLines }
+
+func (quiet) Break() {}
+
+// comeBack finds out who it is that one talks to, and shows where a session stands
+// that there is already.
+func (t *chat) comeBack(ctx context.Context) error {
+	run, err := t.runs.Get(ctx, t.session)
+	if errors.Is(err, agent.NotFound) && t.runner.agent != "" {
+		t.to.Note("session %s; /help says what can be said", t.session)
+		return nil
+	}
+	if errors.Is(err, agent.NotFound) {
+		return agent.Errorf(agent.NotFound, "%w; to begin it, name an agent: fermata chat AGENT --session %s", err, t.session)
+	}
+	if err != nil {
+		return err
+	}
+	stands, err := t.standing(ctx, t.server, run)
+	if err != nil {
+		return err
+	}
+	t.runner.agent = cmp.Or(t.runner.agent, stands.Agent)
+	t.heard.seq = stands.Seq
+	if !stands.Status.Ended() {
+		t.enter(run)
+	} else {
+		t.exit = exitOf(stands.Status)
+	}
+	t.to.Note("session %s · %s · %s", t.session, stands.Agent, stands.Status)
+	return t.lately(ctx)
+}
+
+// lately shows what was said last.
+func (t *chat) lately(ctx context.Context) error {
+	const shown = 6
+	messages, err := t.runs.Transcript(ctx, t.session)
+	switch {
+	case errors.Is(err, agent.NoWorker), errors.Is(err, agent.Timeout), errors.Is(err, agent.NotFound):
+		t.to.Note("what was said before can't be shown: %v", err)
+		return nil
+	case err != nil || t.json:
+		return err
+	}
+	if n := len(messages) - shown; n > 0 {
+		t.to.Note("%s before, see %s", counted(n, "message"), t.how("transcript %s", t.session))
+		messages = messages[n:]
+	}
+	t.printMessages(messages)
+	return nil
+}
+
+// enter turns to a run that begins, or goes on.
+func (t *chat) enter(run *fermata.Run) {
+	t.run, t.heard = run, heard{seq: t.heard.seq}
+	t.holding, t.after, t.rest = false, 0, ""
+	clear(t.passed)
+	if t.json {
+		t.to = quiet{jsonLines{t.cli, run}}
+	} else {
+		t.to = t.teller() // one knows one run's turns
+	}
+}
+
+// talk goes from run to run until the person leaves.
+func (t *chat) talk(ctx context.Context) error {
+	for {
+		var err error
+		switch {
+		case t.run == nil:
+			err = t.between(ctx)
+		case t.script && t.after > 0: // it rests, and asks nothing
+			err = t.line(ctx)
+		default:
+			err = t.during(ctx)
+		}
+		if command := asking.Command(""); errors.As(err, &command) {
+			err = t.command(ctx, string(command))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// during follows a run to the next thing to do.
+func (t *chat) during(ctx context.Context) error {
+	o, err := t.step(ctx)
+	switch {
+	case errors.Is(err, errTyped):
+		return t.heed(ctx)
+	case err != nil:
+		return err
+	case o != nil:
+		t.over(ctx, o)
+	}
+	return nil
+}
+
+// over tells how a run ended.
+func (t *chat) over(ctx context.Context, o *agent.Outcome) {
+	t.exit = t.told(ctx, t.runs, o, t.to)
+	t.heard.seq = max(t.heard.seq, o.Seq)
+	t.run = nil
+}
+
+// heed says to the run what was typed while it worked.
+func (t *chat) heed(ctx context.Context) error {
+	for {
+		line, err := t.console.Typed()
+		switch {
+		case errors.Is(err, asking.ErrNothing):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := t.message(ctx, line, agent.SendSteer); err != nil {
+			return err
+		}
+	}
+}
+
+// between asks for the message that begins the next run.
+func (t *chat) between(ctx context.Context) error {
+	if !t.script { // what was typed before the run had ended
+		if err := t.heed(ctx); err != nil || t.run != nil {
+			return err
+		}
+	}
+	return t.line(ctx)
+}
+
+// line asks for a message.
+func (t *chat) line(ctx context.Context) error {
+	prompt := "> "
+	if t.script {
+		prompt = ""
+	}
+	line, err := t.console.Line(ctx, prompt)
+	if errors.Is(err, asking.ErrPressed) {
+		return errLeft
+	}
+	if err != nil {
+		return err
+	}
+	return t.message(ctx, line, agent.SendSteer)
+}
+
+// message says something in the session. What can't be said now is told, and the
+// conversation goes on.
+func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) error {
+	if text == "" {
+		return nil
+	}
+	soon, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	line, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: whoami(), Agent: t.runner.agent})
+	if err != nil {
+		t.failed(ctx, err)
+		return ctx.Err()
+	}
+	t.after, t.rest = 0, ""
+	switch {
+	case line.Later:
+		t.to.Note("no worker answers; the message waits for one")
+	case t.run == nil || line.Run != t.run.ID:
+		run, err := t.runs.Get(ctx, t.session)
+		if err != nil {
+			return err
+		}
+		t.enter(run)
+	}
+	return nil
+}
+
+// left says how to come back, and returns the exit status.
+func (t *chat) left(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLeft):
+		return err
+	case t.run != nil:
+		err = t.conversation.left(ctx, err)
+	case ctx.Err() != nil:
+		err = exitInterrupted
+	default:
+		err = t.exit
+	}
+	t.note("come back with %s", t.how("chat --session %s", t.session))
+	return err
+}

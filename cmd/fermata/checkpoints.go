@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) checkpointsCommand() *cobra.Command {
+	var o fermata.PointsOptions
+	cmd := &cobra.Command{
+		Use:   "checkpoints SESSION [CHECKPOINT]",
+		Short: "List the points from which a session can be begun anew",
+		Long: `Checkpoints lists a session's checkpoints, the newest first: one before each run's
+first turn (turn 0) and one after each turn, also those that a fork has left
+behind. With a CHECKPOINT it shows that one, with the conversation as the model
+knows it there. fermata fork begins behind one, and fermata diff compares two.`,
+		Example: `  fermata checkpoints invoice-118 --limit 10
+  fermata checkpoints invoice-118 --run 0199a6f1-7c3e --json | jq -r '.items[].checkpoint'
+  fermata checkpoints invoice-118 cp-118`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return wants(1, "a session, and a checkpoint at most")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+				if len(args) == 2 {
+					return c.checkpoint(cmd.Context(), runs, args[0], args[1])
+				}
+				return c.checkpoints(cmd.Context(), runs, args[0], &o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Run, "run", "", "only those of this run, by 8 or more characters of its id")
+	f.IntVar(&o.Limit, "limit", 50, "how many at most")
+	f.IntVar(&o.Offset, "offset", 0, "how many of the newest to pass over")
+	c.jsonFlag(cmd, "print one line of JSON: the page, or the checkpoint with its messages")
+	return cmd
+}
+
+func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session string, o *fermata.PointsOptions) error {
+	if o.Limit == 0 {
+		return agent.Errorf(agent.InvalidInput, "--limit must be positive").At("limit")
+	}
+	page, err := runs.Checkpoints(ctx, session, o)
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		c.line(page)
+		return nil
+	case len(page.Items) == 0:
+		c.note("no checkpoints, of %d in all", page.Total)
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "CHECKPOINT\tRUN\tTURN\tTIME\tCOST\tMESSAGES\tPENDING\tSAID LAST")
+	for _, p := range page.Items {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n", p.ID, short(p.Run), p.Turn, clock(p.Time), story.Money(p.Cost), p.Messages, pending(p), story.Line(p.Text, 60))
+	}
+	w.Flush()
+	if page.More {
+		c.note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
+	}
+	return nil
+}
+
+// pending are the calls that were asked for behind a checkpoint and have no result.
+func pending(p agent.Point) string {
+	var calls []string
+	for _, call := range p.Pending {
+		calls = append(calls, call.ID+" "+story.Line(call.Tool, 40))
+	}
+	if len(calls) == 0 {
+		return "-"
+	}
+	return strings.Join(calls, ", ")
+}
+
+// pointLine is a whole checkpoint for programs.
+type pointLine struct {
+	V int `json:"v"`
+	agent.Point
+	Said []agent.Message `json:"said"`
+}
+
+func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id string) error {
+	p, messages, err := runs.Checkpoint(ctx, session, id)
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		c.line(pointLine{agent.Version, p, append([]agent.Message{}, messages...)})
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("checkpoint", "%s", p.ID)
+	if p.Run != "" {
+		row("run", "%s", p.Run)
+		row("agent", "%s", p.Agent)
+		row("turn", "%d, at %s", p.Turn, clock(p.Time))
+		row("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
+		row("cost", "%s", story.Money(p.Cost))
+	}
+	for _, n := range p.Tools {
+		row("tool", "%s: %s, %d ok", n.Tool, counted(n.Calls, "call"), n.OK)
+	}
+	row("pending", "%s", pending(p))
+	if p.Compacted {
+		row("compacted", "the model knows a summary of what came before")
+	}
+	w.Flush()
+	c.print("")
+	c.printMessages(messages)
+	return nil
+}

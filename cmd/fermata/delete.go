@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+// eraser is one `delete`.
+type eraser struct {
+	*cli
+	yes     bool
+	timeout time.Duration
+}
+
+func (c *cli) deleteCommand() *cobra.Command {
+	e := &eraser{cli: c}
+	cmd := &cobra.Command{
+		Use:   "delete SESSION",
+		Short: "Delete a session, and look whether it is gone",
+		Long: `Delete deletes a session with all below it: its executions in Temporal, its log and
+its state in the store. It looks again, and ends without an error only where
+nothing is left. What a fork shares with the session is kept for the fork, and
+told. A session with a live run is refused: stop or cancel it first.
+
+There is no way back. A person at the terminal is asked; --yes is needed without
+one. Where it was interrupted it may be repeated.`,
+		Example: `  fermata delete invoice-118
+  fermata delete invoice-118 --yes --json | jq .store.kept`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error { return e.do(cmd.Context(), args[0]) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&e.yes, "yes", false, "do not ask")
+	f.DurationVar(&e.timeout, "timeout", time.Minute, "how long to wait until the server has deleted")
+	c.jsonFlag(cmd, "print what was deleted as one line of JSON")
+	return cmd
+}
+
+func (e *eraser) do(ctx context.Context, session string) error {
+	if e.timeout <= 0 {
+		return agent.Errorf(agent.InvalidInput, "--timeout must be positive")
+	}
+	if err := agent.CheckSession(session); err != nil {
+		return err
+	}
+	s, err := e.findOrStart(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	runs, err := e.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := e.sure(ctx, session); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	done, err := runs.Delete(ctx, session)
+	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
+		e.tell(done)
+	}
+	return err
+}
+
+func (e *eraser) sure(ctx context.Context, session string) error {
+	switch {
+	case e.yes:
+		return nil
+	case !e.terminal || e.json:
+		return agent.Errorf(agent.InvalidInput, "nobody can be asked whether session %s is to be deleted: say --yes if it is", session).At("yes")
+	}
+	yes, err := e.console().Yes(ctx, "delete session "+session+" for good?")
+	if err != nil {
+		return nothingSaid(err)
+	}
+	if !yes {
+		return agent.Errorf(agent.InvalidInput, "nothing was deleted")
+	}
+	return nil
+}
+
+func (e *eraser) tell(d fermata.Deleted) {
+	if e.json {
+		e.line(d)
+		return
+	}
+	w := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintf(w, "deleted\t%s\nexecutions\t%d\nheads\t%d\nchunks\t%d\n", d.Session, len(d.Executions), len(d.Store.Sessions), len(d.Store.Chunks))
+	for _, k := range d.Store.Kept {
+		fmt.Fprintf(w, "kept\t%s for session %s\n", counted(len(k.Chunks), "chunk"), k.Session)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) diffCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "diff SESSION CHECKPOINT CHECKPOINT",
+		Short: "Show what lies between two checkpoints",
+		Long: `Diff shows the messages that only the first checkpoint knows (-), those that only
+the second knows (+), and the keys of the session's state that differ. The two
+may be of different runs, and on different sides of a fork.`,
+		Example: `  fermata diff invoice-118 cp-40 cp-118
+  fermata diff invoice-118 cp-40 cp-118 --json | jq '.came | length'`,
+		Args: wants(3, "a session and two checkpoints"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+				return c.diff(cmd.Context(), runs, args[0], args[1], args[2])
+			})
+		},
+	}
+	c.jsonFlag(cmd, "print it as one line of JSON")
+	return cmd
+}
+
+func (c *cli) diff(ctx context.Context, runs *fermata.Client, session, from, to string) error {
+	d, err := runs.Diff(ctx, session, from, to)
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		c.line(d)
+		return nil
+	}
+	c.print("%s → %s · %s in common", d.From.ID, d.To.ID, counted(d.Common, "message"))
+	c.changed("- ", d.Gone)
+	c.changed("+ ", d.Came)
+	for _, key := range slices.Sorted(maps.Keys(d.State)) {
+		if value := string(d.State[key]); value == "null" {
+			c.print("state: %s is gone", story.Line(key, 100))
+		} else {
+			c.print("state: %s = %s", story.Line(key, 100), story.Line(value, 200))
+		}
+	}
+	return nil
+}
+
+// changed prints messages with a mark before each of their lines.
+func (c *cli) changed(mark string, messages []agent.Message) {
+	for _, m := range messages {
+		c.print("%s%s", mark, strings.ReplaceAll(messageText(m), "\n", "\n"+mark))
+	}
+}

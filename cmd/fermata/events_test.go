@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// eventLines reads lines of events and checks that they are numbered from one on.
+func eventLines(t *testing.T, out string, from int) (list []agent.WireEvent) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var e agent.WireEvent
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		require.Equal(t, fmt.Sprint(from+len(list)), e.Cursor)
+		require.Equal(t, "s-1", e.Session)
+		require.NotEmpty(t, e.Run)
+		list = append(list, e)
+	}
+	return list
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	b.write("sorter.yaml", "replies: [{text: a}, {text: b}, {text: '{\"kind\": \"bug\"}'}]\n") // its turn is the session's third
+	r := b.run("run", "reader", "Look", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+
+	r = b.run("events", "s-1", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "no Temporal server runs: this is what the store has")
+	events := eventLines(t, r.out, 1)
+	last := len(events)
+	require.Equal(t, agent.RunStarted, events[0].Type)
+	require.Equal(t, agent.RunCompleted, events[last-1].Type)
+
+	r = b.run("events", "s-1")
+	require.Zero(t, r.exit, r.err)
+	for _, want := range []string{"    1  ", "run.started      reader · script:reader.yaml · run ", "message          user: Look\n", "call.done        t1.1 fs_read ok\n", "run.completed    completed · 2 turns"} {
+		require.Contains(t, r.out, want)
+	}
+	require.Equal(t, last, strings.Count(r.out, "\n"))
+	for _, after := range []string{"nine", fmt.Sprint(last + 1)} {
+		r = b.run("events", "s-1", "--after", after)
+		require.Equal(t, 2, r.exit, r.err)
+	}
+	require.Equal(t, 6, b.run("events", "s-2").exit)
+	require.Equal(t, 5, b.run("events", "s-1", "--follow").exit)
+
+	dev := b.start("dev", "--agents", "fermata.yaml")
+	dev.until("ready")
+	following := b.start("events", "s-1", "--follow", "--after", fmt.Sprint(last-1), "--json")
+	following.until(`{"v":1,"cursor":"` + fmt.Sprint(last) + `"`)
+	r = b.run("run", "sorter", "x", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+	r = b.run("events", "s-1", "--after", fmt.Sprint(last), "--json")
+	require.Zero(t, r.exit, r.err)
+	more := eventLines(t, r.out, last+1)
+	end := last + len(more)
+	following.until(fmt.Sprintf(`{"v":1,"cursor":"%d"`, end))
+	r = following.end(syscall.SIGINT)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, fmt.Sprintf("fermata events s-1 --follow --after %d goes on from here", end))
+	require.Equal(t, append(events[last-1:], more...), eventLines(t, r.out, last))
+	require.Zero(t, dev.end(syscall.SIGINT).exit)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+// exportKeysVariable is the environment variable with the keys that sign exports.
+const exportKeysVariable = "FERMATA_EXPORT_KEYS"
+
+// exportKeys are the keys that a command needs. first is the id of the one that
+// stands first, which signs.
+func exportKeys() (o fermata.ExportOptions, err error) {
+	o.Keys, o.Key, err = keysIn(exportKeysVariable)
+	if err == nil && len(o.Keys) == 0 {
+		err = agent.Errorf(agent.NotSetUp, "%s is not set: give it to this command and to the workers where the session shall live, such as \"%s=k1:$(openssl rand -base64 32)\"", exportKeysVariable, exportKeysVariable)
+	}
+	return o, err
+}
+
+// exportOrder is what is to be exported.
+type exportOrder struct {
+	session, file string
+	lasts         time.Duration
+	forever, move bool
+}
+
+func (c *cli) exportCommand() *cobra.Command {
+	var o exportOrder
+	cmd := &cobra.Command{
+		Use:   "export SESSION",
+		Short: "Write a session to one signed file, to move it elsewhere",
+		Long: `Export writes a session that is suspended or at its end, with all that it waits
+for, to one file that fermata import makes live on another cluster, once. It is
+signed with the first of the keys in ` + exportKeysVariable + ` (id:base64,…).
+
+The file holds all that was said, in the clear: keep it as you keep the store. Here
+the session stays as it is. Once it lives elsewhere, cancel it here, or what it does
+is done twice: --move does so as soon as the file is safe on the disk.`,
+		Example: `  fermata export invoice-118 -o invoice-118.export
+  fermata export invoice-118 -o invoice-118.export --for 168h --move
+  fermata export invoice-118 -o invoice-118.export --json | jq -r .expires`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.session = args[0]
+			return c.export(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there")
+	f.DurationVar(&o.lasts, "for", 0, "how long it can be imported (default 24h)")
+	f.BoolVar(&o.forever, "no-expiry", false, "it can be imported for ever")
+	f.BoolVar(&o.move, "move", false, "cancel the session here once the file is safe")
+	c.jsonFlag(cmd, "print what the file has as one line of JSON")
+	return cmd
+}
+
+// exportLine is the output of export and import with --json.
+type exportLine struct {
+	V    int    `json:"v"`
+	File string `json:"file"`
+	// Moved tells that the session was cancelled where it was.
+	Moved bool `json:"moved,omitempty"`
+	fermata.Exported
+}
+
+func (c *cli) export(ctx context.Context, o exportOrder) error {
+	if o.file == "" {
+		return agent.Errorf(agent.InvalidInput, "name the file to write with -o")
+	}
+	if _, err := os.Lstat(o.file); !errors.Is(err, fs.ErrNotExist) {
+		return agent.Errorf(agent.InvalidInput, "%s is there already; name another file", o.file)
+	}
+	options, err := exportKeys()
+	if err != nil {
+		return err
+	}
+	options.For, options.NoExpiry = o.lasts, o.forever
+	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+		e, err := writeExport(ctx, runs, o, options)
+		if err != nil {
+			return err
+		}
+		if o.move {
+			if err := runs.Retire(ctx, e); err != nil {
+				return err
+			}
+		}
+		c.tellExport("exported", exportLine{V: agent.Version, File: o.file, Moved: o.move, Exported: e})
+		return nil
+	})
+}
+
+// writeExport puts the file in its place when it is whole, and durable.
+func writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
+	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // for the user's eyes only
+	if err != nil {
+		return e, agent.Errorf(agent.InvalidInput, "the file can't be written: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already where all went well
+	e, err = runs.Export(ctx, o.session, f, options)
+	if err != nil {
+		return e, errors.Join(err, f.Close())
+	}
+	if err = errors.Join(f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), o.file)
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(o.file))
+	}
+	if err != nil {
+		return e, agent.Errorf(agent.Internal, "writing %s: %w", o.file, err)
+	}
+	return e, nil
+}
+
+// syncFolder makes a file's name durable.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// tellExport tells what a file has.
+func (c *cli) tellExport(done string, l exportLine) {
+	if c.json {
+		c.line(l)
+		return
+	}
+	c.print("%-10s %s, agent %s, %s", done, l.Session, l.Agent, l.Status)
+	c.print("export     %s, signed with %s, of run %s", l.Export, l.Key, l.Run)
+	if w := l.Suspension; w != nil {
+		var open []string
+		for _, q := range w.Requests {
+			open = append(open, q.ID)
+		}
+		c.print("waits      %s, %s; open requests: %s", w.ID, w.Kind, orNone(open))
+	}
+	if l.Expires.IsZero() {
+		c.print("expires    never")
+	} else {
+		c.print("expires    %s", l.Expires.Local().Format(time.DateTime))
+	}
+	if l.Moved {
+		c.print("moved      the session is at its end here")
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// elsewhere is the same server with another task queue and another store.
+func (s *stage) elsewhere() *stage {
+	s.t.Helper()
+	there, home := *s, s.t.TempDir()
+	dir, err := store.OpenDir(home, nil)
+	require.NoError(s.t, err)
+	there.name += "-there"
+	there.options.TaskQueue, there.options.Store = there.name, dir
+	there.flags = append(s.flags[:2:2], "--task-queue", there.name, "--store", home, "--data", home)
+	there.Client = fermata.New(s.temporal, &fermata.Options{TaskQueue: there.name, Store: dir})
+	return &there
+}
+
+// A session moves: it ends where it was, and is answered where it is.
+func TestExportAndImport(t *testing.T) {
+	s := scripted(t, traveller())
+	exports, err := exportKeys()
+	require.NoError(t, err)
+	require.Equal(t, "k1", exports.Key)
+	s.options.ExportKeys = exports.Keys
+	s.works(pay())
+	run := s.begin("a", "traveller", nil)
+	s.rests(run)
+	file := filepath.Join(t.TempDir(), "a.export")
+	s.fails(2, "name the file to write with -o", "export", run.Session)
+	s.fails(2, "can't be good for 1h0m0s and for ever", "export", run.Session, "-o", file, "--for", "1h", "--no-expiry")
+	s.fails(6, "[not_found]", "export", s.session("nobody"), "-o", file)
+	require.NoFileExists(t, file, "what failed leaves nothing")
+
+	r := s.run("export", run.Session, "-o", file, "--for", "168h", "--move", "--json")
+	require.Zero(t, r.exit, r.err)
+	line := lastLine[exportLine](t, r.out)
+	require.Equal(t, "q-1", line.Suspension.Requests[0].ID)
+	require.Equal(t, 168*time.Hour, line.Expires.Sub(line.Created))
+	require.True(t, line.Moved)
+	o := s.rests(run)
+	require.Equal(t, agent.Cancelled, o.Status)
+	require.Equal(t, "exported", o.Reason)
+	s.fails(2, "is there already", "export", run.Session, "-o", file)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, "it is for nobody else")
+	names, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+
+	there := s.elsewhere().works(pay())
+	changed := filepath.Join(t.TempDir(), "changed")
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	writeFile(t, changed, strings.Replace(string(whole), "travel", "revolt", 1))
+	there.fails(6, "[bad_signature]", "import", changed)
+	there.fails(2, "[invalid_input]", "import", changed+"-none")
+	r = there.run("import", file)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "imported   "+run.Session+", agent traveller, suspended\nexport     "+line.Export+", signed with k1, of run "+run.ID+"\nwaits      s-1, input_required; open requests: q-1\n")
+	there.fails(6, "[used]", "import", file)
+	r = there.run("answer", run.Session, "train", "--request", "q-1")
+	require.Zero(t, r.exit, r.err)
+	moved, err := there.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, "q-2", there.rests(moved).Suspension.Requests[0].ID)
+	_, err = moved.Cancel(t.Context(), "")
+	require.NoError(t, err)
+}
+
+// A token that was handed out before the move is good for the same request after it.
+func TestTokensMoveWithTheirRequest(t *testing.T) {
+	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana@acme.com"}}}},
+		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
+	s := scripted(t, def)
+	exports, err := exportKeys()
+	require.NoError(t, err)
+	s.options.ApprovalKeys, s.options.ExportKeys = exports.Keys, exports.Keys
+	s.works(pay())
+	run := s.begin("a", "payer", nil)
+	s.rests(run)
+	r := s.run("token", "--session", run.Session, "--request", "q-1", "--approver", "ana@acme.com")
+	require.Zero(t, r.exit, r.err)
+	dir := t.TempDir()
+	writeFile(t, dir+"/token", r.out)
+	writeFile(t, dir+"/wrong", strings.Replace(r.out, ".k1.", ".k2.", 1))
+	r = s.run("export", run.Session, "-o", dir+"/a.export", "--no-expiry", "--move")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "expires    never\nmoved      the session is at its end here\n")
+	s.rests(run)
+
+	there := s.elsewhere().works(pay())
+	r = there.run("import", dir+"/a.export")
+	require.Zero(t, r.exit, r.err)
+	there.fails(6, "[bad_signature]", "approve", run.Session, "--request", "q-1", "--token-file", dir+"/wrong")
+	r = there.run("approve", run.Session, "--request", "q-1", "--token-file", dir+"/token")
+	require.Zero(t, r.exit, r.err)
+	moved, err := there.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, there.rests(moved).Status)
+}

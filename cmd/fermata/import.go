@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+)
+
+// importWithin is how long an import waits for a worker.
+const importWithin = time.Minute
+
+func (c *cli) importCommand() *cobra.Command {
+	var by string
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Make an exported session live here, once",
+		Long: `Import verifies a file of fermata export with the keys in ` + exportKeysVariable + `
+(id:base64,…) and makes its session live on this cluster and in this store. A
+suspended run comes up suspended, as a new run with the same open requests; nobody
+is asked again, and what deadlines have passed decide at once. Of a session at its
+end the transcript is brought.
+
+A file is taken once. What was changed, has expired, or is signed with another key
+is refused before anything happens.`,
+		Example: `  fermata import invoice-118.export
+  fermata import invoice-118.export --json | jq -r '.suspension.requests[].id'`,
+		Args: wants(1, "a file"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.importFile(cmd.Context(), args[0], by) },
+	}
+	c.byFlag(cmd, &by)
+	c.jsonFlag(cmd, "print what was imported as one line of JSON")
+	return cmd
+}
+
+func (c *cli) importFile(ctx context.Context, path, by string) error {
+	keys, err := exportKeys()
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "the export can't be read: %s", strings.TrimPrefix(err.Error(), "open "))
+	}
+	defer f.Close()
+	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, importWithin)
+		defer cancel()
+		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys.Keys, By: byOr(by)})
+		if err != nil {
+			return err
+		}
+		c.tellExport("imported", exportLine{V: agent.Version, File: path, Exported: e})
+		return nil
+	})
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) runsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "runs SESSION",
+		Short: "List the runs of a session",
+		Long: `Runs lists the runs of a session in their order, as the session's log tells of
+them: also those that Temporal has forgotten. It needs the store that the workers
+use; of a session at rest it tells also where no server runs.`,
+		Example: `  fermata runs invoice-118
+  fermata runs invoice-118 --json | jq -r 'select(.status=="failed").run'`,
+		Args: wants(1, "a session"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLog(cmd.Context(), args[0], func(runs *fermata.Client) error {
+				return c.records(cmd.Context(), runs, args[0])
+			})
+		},
+	}
+	c.jsonFlag(cmd, "print one JSON object a line")
+	return cmd
+}
+
+func (c *cli) records(ctx context.Context, runs *fermata.Client, session string) error {
+	list, err := runs.Runs(ctx, session)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		c.note("session %s has no run that began yet", session)
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	for i, r := range list {
+		if c.json {
+			c.line(r)
+			continue
+		}
+		if i == 0 {
+			fmt.Fprintln(w, "RUN\tAGENT\tSTATUS\tTURNS\tCOST\tSTARTED\tENDED\tFORKED FROM")
+		}
+		status := string(r.Status)
+		if r.Reason != "" && r.Status != agent.Completed {
+			status += " (" + story.Line(r.Reason, 60) + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", r.Run, r.Agent, status, r.Turns, story.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
+	}
+	return nil
+}
+
+// forkedFrom says behind what a run began.
+func forkedFrom(session string, f *agent.Forked) string {
+	if f == nil {
+		return "-"
+	}
+	line := f.Checkpoint
+	if f.Session != "" && f.Session != session {
+		line += " of " + f.Session
+	}
+	if f.Retry {
+		line += " (retry)"
+	}
+	return line
+}
+
+// clock is a time as lists show it.
+func clock(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// short is as much of a run's id as tells it from the session's others: its first
+// characters are the time at which it began.
+func short(run string) string { return run[:min(len(run), 13)] }

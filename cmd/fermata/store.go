@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/store"
+)
+
+func (c *cli) storeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Look after the store of the transcripts",
+		Long: `Store looks after the place where transcripts are kept: the folder or database of
+--store or ` + storeVariable + `. No server is asked.`,
+		Example: `  fermata store gc --dry-run
+  fermata store check`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.collectCommand(), c.checkCommand())
+	return cmd
+}
+
+func (c *cli) collectCommand() *cobra.Command {
+	older, dry := time.Hour, false
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Delete the parts of transcripts that no session needs",
+		Long: `Gc deletes the chunks that are in no session's transcript: what crashed workers,
+deleted sessions and runs that were reset have left. It may run while sessions
+are written. A chunk is put before its session refers to it, so those that were
+put lately stay: see --older.
+
+Where a transcript can't be read as a whole, any chunk may be a part of it, and
+nothing is deleted: see fermata store check.`,
+		Example: `  fermata store gc --dry-run
+  fermata store gc --older 24h --json | jq .deleted
+  fermata store gc --store /mnt/fermata`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), older, dry) },
+	}
+	cmd.Flags().DurationVar(&older, "older", older, "only chunks that were last put so long ago")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "delete nothing, and tell what would be deleted")
+	c.jsonFlag(cmd, "print what was done as one line of JSON")
+	return cmd
+}
+
+// collected is the output of gc --json.
+type collected struct {
+	V      int    `json:"v"`
+	Store  string `json:"store"`
+	DryRun bool   `json:"dry_run"`
+	store.Collected
+}
+
+func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error {
+	s, err := c.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := store.NewLog(s).Collect(ctx, older, dry)
+	if c.json {
+		c.line(collected{agent.Version, placeOf(s), dry, done})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	verb := "deleted"
+	if dry {
+		verb = "to delete"
+	}
+	c.printStore(s, done.Sessions, done.Chunks)
+	c.print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
+	c.print("too young  %d, put in the last %s", done.Young, older)
+	return nil
+}
+
+func (c *cli) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Read all transcripts and tell what is missing or damaged",
+		Long: `Check reads the transcript of every session to its beginning, compares all parts
+with their digests, and tells which are missing, damaged or of a newer version. It
+changes nothing. The exit status is 1 if there is any.`,
+		Example: `  fermata store check
+  fermata store check --json | jq -r '.faults[]?.session'`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
+	}
+	c.jsonFlag(cmd, "print what was found as one line of JSON")
+	return cmd
+}
+
+func (c *cli) printStore(s store.Store, sessions, chunks int) {
+	c.print("store      %s", placeOf(s))
+	c.print("sessions   %d", sessions)
+	c.print("chunks     %d", chunks)
+}
+
+// checked is the output of check --json.
+type checked struct {
+	V     int    `json:"v"`
+	Store string `json:"store"`
+	store.Checked
+}
+
+func (c *cli) check(ctx context.Context) error {
+	s, err := c.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := store.NewLog(s).Check(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		c.line(checked{agent.Version, placeOf(s), found})
+	} else {
+		c.printStore(s, found.Sessions, found.Chunks)
+		for _, f := range found.Faults {
+			c.print("%-10s %s: [%s] %s", "unreadable", story.Clean(f.Session), f.Code, story.Clean(f.Message))
+		}
+	}
+	if len(found.Faults) > 0 {
+		return ended(1)
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/store/postgres/pgtest"
+)
+
+// transcripts is a store in a folder with one session of two chunks and, an hour
+// old, one that no session needs.
+func transcripts(t *testing.T) (dir string, chunks []string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := store.OpenDir(dir, nil)
+	require.NoError(t, err)
+	l := store.NewLog(s)
+	prev := ""
+	for i, session := range []string{"s-1", "s-1", "lost"} {
+		m := agent.TextMessage(agent.RoleUser, session)
+		prev, err = l.Seal(t.Context(), prev, session, "r", []agent.Event{{Seq: int64(i) + 1, Type: agent.Said, Message: &m}})
+		require.NoError(t, err)
+		chunks = append(chunks, filepath.Join(dir, "chunks", prev[:2], prev))
+		if session == "s-1" {
+			require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: int64(i) + 1, Session: session, Digest: prev}))
+		}
+	}
+	then := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(chunks[2], then, then))
+	return dir, chunks
+}
+
+func TestStoreGC(t *testing.T) {
+	t.Parallel()
+	dir, chunks := transcripts(t)
+	info, err := os.Stat(chunks[2])
+	require.NoError(t, err)
+	want := collected{V: 1, Store: dir, Collected: store.Collected{Sessions: 1, Chunks: 3, Young: 1}}
+	r := inProcess(t, "store", "gc", "--store", dir, "--older", "3h", "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, want, lastLine[collected](t, r.out))
+
+	r = inProcess(t, "store", "gc", "--store", dir, "--dry-run")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "store      "+dir+"\nsessions   1\nchunks     3\nto delete  1, of ")
+	require.FileExists(t, chunks[2])
+
+	want.Young, want.Deleted, want.Bytes = 0, 1, info.Size()
+	r = inProcess(t, "store", "gc", "--store", dir, "--json")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, want, lastLine[collected](t, r.out))
+	require.NoFileExists(t, chunks[2])
+	require.FileExists(t, chunks[0])
+
+	r = inProcess(t, "store", "gc", "--store", dir, "--older", "-1h")
+	require.Equal(t, 2, r.exit)
+	require.Contains(t, r.err, "[invalid_input]")
+}
+
+func TestStoreCheck(t *testing.T) {
+	t.Parallel()
+	dir, chunks := transcripts(t)
+	r := inProcess(t, "store", "check", "--store", dir)
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, "store      "+dir+"\nsessions   1\nchunks     2\n", r.out)
+
+	require.NoError(t, os.Remove(chunks[0]))
+	r = inProcess(t, "store", "check", "--store", dir)
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.out, "unreadable s-1: [chunk_missing] chunk "+filepath.Base(chunks[0]))
+	r = inProcess(t, "store", "check", "--store", dir, "--json")
+	require.Equal(t, 1, r.exit)
+	found := lastLine[checked](t, r.out)
+	require.Len(t, found.Faults, 1)
+	require.Equal(t, []string{"s-1", filepath.Base(chunks[0])}, []string{found.Faults[0].Session, found.Faults[0].Chunk})
+
+	r = inProcess(t, "store", "gc", "--store", dir, "--json")
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.err, "[chunk_missing] no chunk was deleted")
+	require.FileExists(t, chunks[2])
+}
+
+func TestTranscriptsInPostgres(t *testing.T) {
+	t.Parallel()
+	db, err := pgtest.Start(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(db.Stop)
+	b := setup(t)
+	project(b)
+	b.env = append(b.env, storeVariable+"="+db.URL())
+	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+	r = b.run("transcript", "s-1")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "The notes say: call the till.")
+	require.NoDirExists(t, filepath.Join(b.data, "fermata", "store", "heads"), "nothing is kept in files")
+
+	for _, cmd := range []string{"check", "gc"} {
+		r = b.run("store", cmd)
+		require.Zero(t, r.exit, r.err)
+		require.Contains(t, r.out, "database postgres, schema fermata\nsessions   1\n")
+	}
+	r = b.run("doctor")
+	require.Contains(t, r.out, "ok   store       PostgreSQL at ")
+
+	r = inProcess(t, "store", "check", "--store", "postgres://ana:hunter2@127.0.0.1:1/db")
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.err, "[store_unavailable] opening the store in PostgreSQL at 127.0.0.1:1, database db")
+	require.NotContains(t, r.err, "hunter2")
+	r = inProcess(t, "store", "check", "--store", "mysql://127.0.0.1/db")
+	require.Equal(t, 2, r.exit)
+	require.NoDirExists(t, "mysql:")
+}

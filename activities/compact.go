@@ -28,6 +28,30 @@ func fitted(log *store.View, spec *agent.Spec, in AskInput) (_ []agent.Message, 
 	return in.messages(messagesOf(entries)), false
 }
 
+// squeezes is how often a conversation that a provider refuses as too long, though
+// it was compacted, is cut to half of its length.
+const squeezes = 4
+
+// askSqueezed asks the model, with ever less of the conversation where it refuses it
+// as too long.
+func (d *Deeds) askSqueezed(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput) (agent.Reply, string, error) {
+	reply, heard, err := d.ask(ctx, spec, messages, in)
+	if !in.Squeeze || spec.Compaction.Strategy == agent.CompactNone {
+		return reply, heard, err
+	}
+	entries := log.Entries()
+	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>squeezes; room /= 2 {
+		reply, heard, err = d.ask(ctx, spec, in.messages(messagesOf(window.Fit(entries, room))), in)
+	}
+	return reply, heard, err
+}
+
+// overflow tells whether a provider refused a conversation as too long.
+func overflow(err error) bool {
+	e, ok := errors.AsType[*agent.Error](err)
+	return ok && e.Provider != nil && e.Provider.Kind == agent.FaultContext && !e.Retryable
+}
+
 func messagesOf(entries []store.Entry) []agent.Message {
 	out := make([]agent.Message, len(entries))
 	for i, e := range entries {
@@ -47,7 +71,7 @@ func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, 
 	before := m.Tokens(entries)
 	limit := window.Limit(spec)
 	c := agent.Compaction{Strategy: spec.Compaction.Strategy, Reason: agent.CompactedForWindow, Before: before}
-	if limit == 0 || before < limit/2 { // the provider knows better
+	if limit == 0 || float64(before) <= spec.Compaction.At*float64(limit) { // the provider knows better
 		c.Reason, limit = agent.CompactedForOverflow, before/2
 	}
 	first, from := window.Split(entries, m, limit, spec.Compaction)

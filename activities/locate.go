@@ -3,6 +3,10 @@ package activities
 import (
 	"context"
 	"errors"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -20,11 +24,14 @@ var Locate = durable.Activity[LocateInput, LocateResult]{Name: "fermata.locate"}
 type LocateInput struct {
 	Session string      `json:"session"`
 	From    *agent.From `json:"from,omitempty"` // nil for the log's end
-	// Behind is an execution whose run was ended from outside.
-	Behind string `json:"behind,omitempty"`
+	// Behind are executions whose runs were ended from outside, the latest first.
+	Behind []string `json:"behind,omitempty"`
+	// Reset tells that the run wants to know nothing of what was before.
+	Reset bool `json:"reset,omitempty"`
 	// Silent tells that the run brings no message: the model has to have something
 	// to answer.
-	Silent bool `json:"silent,omitempty"`
+	Silent bool      `json:"silent,omitempty"`
+	Begun  time.Time `json:"begun,omitzero"` // when the run did
 	// State is the version of the session's state that the run's tools know.
 	State int `json:"state,omitempty"`
 }
@@ -51,7 +58,7 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err
 	}
-	if in.Behind != "" {
+	if len(in.Behind) > 0 {
 		if head, out.Recovered, out.Lost, err = d.recover(ctx, in, head); err != nil {
 			return out, err
 		}
@@ -68,7 +75,9 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 			return out, err
 		}
 	}
-	out.Migrated, err = d.migrate(view.State(), version, in.State)
+	if !in.Reset {
+		out.Migrated, err = d.migrate(view.State(), version, in.State)
+	}
 	return out, err
 }
 
@@ -93,15 +102,29 @@ func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, vie
 		return nil, 0, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer; say in input.text what to do", point.ID).At("input")
 	}
 	if source != in.Session {
-		if out.Head, out.Seq, err = d.Log.Cover(ctx, head.Digest, point.Seq()); err != nil {
+		if err := d.share(ctx, in, head, point, out); err != nil {
 			return nil, 0, err
 		}
-		out.Numbers = head.Numbers
 	}
 	out.Forked = &agent.Forked{Session: source, Run: point.Run, Checkpoint: point.ID, Retry: from.Retry != ""}
 	out.Turn, out.Tools = point.Turn, point.Tools
 	view = view.UpTo(point.Seq())
 	return view, stateVersion(view), nil
+}
+
+// share begins a session's log with a part of another's. The head is put at once:
+// it is what keeps the chunks from being collected, and from the other's deletion.
+func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, point agent.Point, out *LocateResult) (err error) {
+	if out.Head, out.Seq, err = d.Log.Cover(ctx, other.Digest, point.Seq()); err != nil {
+		return err
+	}
+	out.Numbers = other.Numbers
+	info := activity.GetInfo(ctx)
+	out.Version, err = d.putHead(ctx, store.Head{
+		V: agent.Version, Version: 1, Session: in.Session, Run: info.WorkflowExecution.RunID, Begun: in.Begun, Agent: point.Agent, Status: agent.Running,
+		Digest: out.Head, Seq: out.Seq, State: other.State, Numbers: out.Numbers, Updated: info.ScheduledTime.UTC(),
+	})
+	return err
 }
 
 func pointOf(view *store.View, head store.Head, from agent.From) (agent.Point, error) {
@@ -126,8 +149,12 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return nil, head, err
 	}
-	if !head.Status.Ended() {
-		if err := d.sealOpen(ctx, session, &head); err != nil && head.Digest == "" {
+	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // else Temporal has forgotten it
+		return nil, head, durable.ArriveRPC(err)
+	}
+	if err == nil && (last.GetWorkflowExecutionInfo().GetFirstRunId() != head.Run || !head.Status.Ended()) {
+		if err := d.sealOpen(ctx, session, &head); err != nil {
 			return nil, head, err
 		}
 	}
@@ -138,7 +165,7 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 func (d *Deeds) sealOpen(ctx context.Context, session string, head *store.Head) error {
 	open, err := signals.ReadOpen(ctx, d.Client, session, "")
 	if err != nil || len(open.Events) == 0 {
-		return err
+		return err // a run that never began has none
 	}
 	digest, err := d.Log.Seal(ctx, open.Head, session, head.Run, open.Events)
 	if err != nil {

@@ -80,7 +80,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if full {
 		return agent.Reply{Finish: agent.FinishFull}, nil
 	}
-	reply, heard, err := d.ask(ctx, spec, messages, in)
+	reply, heard, err := d.askSqueezed(ctx, spec, messages, log, in)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return agent.Reply{Finish: agent.FinishFull}, nil
@@ -101,9 +101,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 // overflowed tells whether the provider refused a conversation as too long that can
 // still be compacted.
 func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
-	e, ok := errors.AsType[*agent.Error](err)
-	return ok && e.Provider != nil && e.Provider.Kind == agent.FaultContext && !e.Retryable &&
-		!in.Squeeze && !in.Summary && spec.Compaction.Strategy != agent.CompactNone
+	return overflow(err) && !in.Squeeze && !in.Summary && spec.Compaction.Strategy != agent.CompactNone
 }
 
 // spec is the run's, or what a summary is made with.

@@ -40,9 +40,9 @@ type OpenResult struct {
 	State int `json:"state,omitempty"`
 	// Imported is the export that the session came with.
 	Imported string `json:"imported,omitempty"`
-	// Behind is the execution of the run before this one, if it was ended from
-	// outside and had no time to store its last events.
-	Behind string `json:"behind,omitempty"`
+	// Behind are executions of runs before this one that were ended from outside:
+	// their last events may not be stored.
+	Behind []string `json:"behind,omitempty"`
 }
 
 func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
@@ -62,7 +62,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
-	out.Behind, err = d.behind(ctx, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
+	out.Behind, err = d.behind(ctx, head, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
 	return out, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -17,64 +18,105 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// behind finds the execution of the session's run before this one, if it was
-// ended from outside: it had no time to store its last events.
-func (d *Deeds) behind(ctx context.Context, session, execution string) (string, error) {
+// maxBehind is how many executions before a run are looked at: those that were
+// ended before they had a part in the log are passed over.
+const maxBehind = 10
+
+// behind finds the executions of the session's runs before this one that were ended
+// from outside, the latest first, as far back as the run that the head is of, or
+// one that has ended by itself: they had no time to store their last events.
+func (d *Deeds) behind(ctx context.Context, head store.Head, session, execution string) (list []string, err error) {
 	if d.Client == nil { // a test environment, which has one run
-		return "", nil
+		return nil, nil
 	}
-	list, err := d.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 2, Query: "WorkflowId = " + signals.Quote(session) + " AND WorkflowType = " + signals.Quote(signals.WorkflowType),
+	page, err := d.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: maxBehind, Query: "WorkflowId = " + signals.Quote(session) + " AND WorkflowType = " + signals.Quote(signals.WorkflowType),
 	})
 	if err != nil {
-		return "", durable.ArriveRPC(err)
+		return nil, durable.ArriveRPC(err)
 	}
-	for _, info := range list.GetExecutions() { // the latest first
-		switch {
-		case info.GetExecution().GetRunId() == execution:
-		case info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
-			return info.GetExecution().GetRunId(), nil
-		default:
-			return "", nil
+	for _, info := range page.GetExecutions() { // the latest first
+		id := info.GetExecution().GetRunId()
+		if id == execution {
+			continue
+		}
+		if id == head.Run && head.Status.Ended() {
+			return list, nil
+		}
+		// The listing may be behind: it is this that tells.
+		described, err := d.Client.DescribeWorkflowExecution(ctx, session, id)
+		if err != nil {
+			return nil, durable.ArriveRPC(err)
+		}
+		info = described.GetWorkflowExecutionInfo()
+		if info.GetFirstRunId() == head.Run && head.Status.Ended() {
+			return list, nil
+		}
+		if cutOff(info) {
+			list = append(list, id)
 		}
 	}
-	return "", nil
+	return list, nil
 }
 
-// recover brings the last events of a run that was ended from outside into the
-// session's log: its state is asked of its closed execution, and the machine ends
-// it as it ends every run, so that no call is left without a result. lost says
+// cutOff tells whether an execution was ended from outside.
+func cutOff(info *workflowpb.WorkflowExecutionInfo) bool {
+	s := info.GetStatus()
+	return s == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || s == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
+}
+
+// recoverTries is how often a terminated run is asked for its last events before
+// the next run goes on without them.
+const recoverTries = 8
+
+// recover brings the last events of the latest run that was ended from outside into
+// the session's log: its state is asked of its closed execution, and the machine
+// ends it as it ends every run, so that no call is left without a result. lost says
 // why that can't be done.
-func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_ store.Head, recovered, lost string, _ error) {
-	state, err := d.lastState(ctx, in)
-	switch {
-	case errors.Is(err, agent.StoreUnavailable) || ctx.Err() != nil:
-		return head, "", "", err
-	case err != nil:
-		return head, "", "the last events of the run before can't be had: " + err.Error(), nil
-	case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0:
-		return head, "", "", nil
+func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_ store.Head, recovered, lost string, err error) {
+	for _, execution := range in.Behind {
+		state, err := d.lastState(ctx, in.Session, execution)
+		switch {
+		case errors.Is(err, errUnwritten):
+			continue // nothing of it is lost
+		case err != nil && (ctx.Err() != nil || mayPass(err) && activity.GetInfo(ctx).Attempt < recoverTries):
+			return head, "", "", err
+		case err != nil:
+			return head, "", "the last events of a run before can't be had: " + err.Error(), nil
+		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0:
+			return head, "", "", nil
+		}
+		head, err = d.keep(ctx, in.Session, execution, head, state)
+		return head, state.Run, "", err
 	}
+	return head, "", "", nil
+}
+
+// keep stores the open part of a log that nobody will seal any more.
+func (d *Deeds) keep(ctx context.Context, session, execution string, head store.Head, state loop.State) (store.Head, error) {
 	tail := state.Log.Tail
-	digest, err := d.Log.Seal(ctx, state.Log.Head, in.Session, state.Run, tail)
+	digest, err := d.Log.Seal(ctx, state.Log.Head, session, state.Run, tail)
 	if err != nil {
-		return head, "", "", err
+		return head, err
 	}
 	next := store.Head{
-		V: agent.Version, Version: head.Version + 1, Session: in.Session, Run: state.Run, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
+		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
 		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Imported: head.Imported, Updated: state.Outcome.Ended,
 	}
 	next.Version, err = d.putHead(ctx, next)
-	return next, state.Run, "", err
+	return next, err
 }
 
+// errUnwritten tells of a run that never had a part in the log.
+var errUnwritten = errors.New("it has no part in the log")
+
 // lastState is the state of a closed execution, after its end.
-func (d *Deeds) lastState(ctx context.Context, in LocateInput) (state loop.State, err error) {
-	closed, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, in.Behind)
+func (d *Deeds) lastState(ctx context.Context, session, execution string) (state loop.State, err error) {
+	closed, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 	if err != nil {
 		return state, durable.ArriveRPC(err)
 	}
-	raw, err := signals.State.Ask(ctx, d.Client, in.Session, in.Behind, signals.None{})
+	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
 	if err != nil {
 		return state, err
 	}
@@ -84,6 +126,14 @@ func (d *Deeds) lastState(ctx context.Context, in LocateInput) (state loop.State
 	if state.V > agent.Version {
 		return state, agent.Errorf(agent.Incompatible, "its state has version %d; this build reads up to %d", state.V, agent.Version)
 	}
+	if state.Unwritten() {
+		return state, errUnwritten
+	}
+	open, err := signals.ReadOpen(ctx, d.Client, session, execution)
+	if err != nil {
+		return state, err
+	}
+	state.Log.Tail = open.Events
 	state, _, err = loop.Step(state, loop.Moment{At: closedAt(closed.GetWorkflowExecutionInfo())}, cutOf(closed.GetWorkflowExecutionInfo()))
 	return state, err
 }

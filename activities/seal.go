@@ -56,10 +56,16 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 		return SealResult{}, err
 	}
 	version, err := d.putHead(ctx, store.Head{
-		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Begun: in.Begun, Agent: in.Agent,
+		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Execution: activity.GetInfo(ctx).WorkflowExecution.RunID, Begun: in.Begun, Agent: in.Agent,
 		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
+}
+
+// late tells whether a head comes from an execution that was terminated, and whose
+// end is stored already.
+func late(stored, h store.Head) bool {
+	return stored.Execution == h.Execution && stored.Status.Ended() && !h.Status.Ended()
 }
 
 // putHead writes a head and returns its version. Where this run wrote one that
@@ -75,7 +81,7 @@ func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 	switch {
 	case readErr != nil:
 		return 0, readErr
-	case stored.Run != h.Run && !stored.Begun.Before(h.Begun):
+	case stored.Run != h.Run && !stored.Begun.Before(h.Begun), late(stored, h):
 		return 0, err
 	case stored.Digest == h.Digest && stored.Status == h.Status:
 		return stored.Version, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -149,7 +150,9 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 		return log.State(), nil
 	})
 	if t, ok := d.Tools[in.Tool]; ok {
-		text, err = t.Call(ctx, call)
+		if text, err = t.Call(ctx, call); err == nil {
+			err = d.bear(ctx, call.Changes(), in)
+		}
 		return text, call.Changes(), err
 	}
 	if name, _, ok := strings.Cut(in.Tool, tool.Separator); ok && d.Sources[name] != nil {
@@ -157,6 +160,30 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 		return text, nil, err
 	}
 	return "", nil, agent.Errorf(agent.UnknownTool, "tool %q is not in this worker's build", in.Tool)
+}
+
+// maxState is how much the state of a session may have, in bytes of keys and JSON.
+const maxState = 256 << 10
+
+// bear refuses what would make the session's state too large.
+func (d *Deeds) bear(ctx context.Context, set map[string]json.RawMessage, in ToolInput) error {
+	if len(set) == 0 {
+		return nil
+	}
+	log, err := d.logUpTo(ctx, in.Run, in.Upto)
+	if err != nil {
+		return err
+	}
+	state := log.State()
+	maps.Copy(state, set)
+	size := 0
+	for k, v := range state {
+		size += len(k) + len(v)
+	}
+	if size > maxState {
+		return agent.Errorf(agent.TooLarge, "the call was made, but what it set was not kept: the session's state would have %d bytes, and at most %d are taken", size, maxState)
+	}
+	return nil
 }
 
 // again tells whether the call is to be made once more, by failing the step.

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/export"
 	"github.com/fermata-agents/fermata/signals"
@@ -137,7 +139,8 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		return content, nil, err
 	}
 	head, err := c.log.Store().Head(ctx, session)
-	if err == nil && !head.Status.Ended() {
+	cut := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
+	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
 		err = agent.Errorf(agent.Stale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)
 	}
 	return export.Rest(head), nil, err

@@ -227,7 +227,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 // hand hands on what is new among events that follow each other. run is whose
 // they are where nothing before tells.
 func (r *reader) hand(events []agent.Event, run string) error {
-	if r.run == "" {
+	if r.run == "" && len(events) > 0 { // a run that has not opened yet may begin with another's log
 		r.run = run
 	}
 	for _, e := range events {

@@ -37,7 +37,7 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 	}
 	// The head tells all if it says that the last run has ended.
 	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended()) {
-		return c.openView(ctx, session, head.Digest)
+		return c.openView(ctx, session)
 	}
 	if headErr != nil {
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
@@ -47,13 +47,17 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 
 // openView puts what is stored and what the run has not stored together. A run
 // that failed before it began has no part in the log: then the head's is all.
-func (c *Client) openView(ctx context.Context, session, stored string) (*store.View, error) {
+func (c *Client) openView(ctx context.Context, session string) (*store.View, error) {
 	open, err := signals.ReadOpen(ctx, c.temporal, session, "")
 	if err != nil {
 		return nil, err
 	}
-	if open.Head == "" && len(open.Events) == 0 {
-		open.Head = stored
+	if len(open.Events) == 0 {
+		head, err := c.log.Store().Head(ctx, session) // as it is now
+		if err != nil && !errors.Is(err, agent.NotFound) {
+			return nil, err
+		}
+		open.Head = head.Digest
 	}
 	return c.viewOf(ctx, session, open.Head, open.Events)
 }

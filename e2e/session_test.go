@@ -99,6 +99,46 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 	require.Equal(t, whole, again, "the old run stays as it was")
 }
 
+// A live run can be forked into a session of its own, which has its log from the
+// first moment: nothing is collected that it needs.
+func TestForkALiveRun(t *testing.T) {
+	l := &till{}
+	replies := payments(2)
+	replies[1].Delay = time.Minute // the second turn of the second run
+	s := setup(t, agent.Definition{}, testsuite.NewScript(append([]testsuite.Reply{{Text: "hello"}}, replies...)...), l.tool())
+	session := "live-" + s.queue
+	s.run(t, "hello", &client.StartOptions{Session: session})
+	run := s.begin(t, "pay two", &client.StartOptions{Session: session})
+	require.Eventually(t, func() bool {
+		v, err := run.Status(t.Context())
+		return err == nil && v.Turn == 2
+	}, patience, 10*time.Millisecond)
+	page, err := s.Checkpoints(t.Context(), session, &client.PointsOptions{Run: run.ID})
+	require.NoError(t, err)
+	require.Equal(t, 1, page.Items[0].Turn)
+	_, err = s.Fork(t.Context(), session, &client.ForkOptions{Checkpoint: page.Items[0].ID})
+	require.ErrorIs(t, err, agent.Busy, "in place it can't be")
+	anew, err := s.Fork(t.Context(), session, &client.ForkOptions{Checkpoint: page.Items[0].ID, NewSession: true})
+	require.NoError(t, err)
+	fork, err := anew.Begin(t.Context())
+	require.NoError(t, err)
+	s.until(t, fork, agent.TurnStarted)
+	collected, err := s.log().Collect(t.Context(), 0, false)
+	require.NoError(t, err)
+	require.Zero(t, collected.Deleted+collected.Young, "%+v", collected)
+	_, err = fork.Stop(t.Context(), "", 4*time.Second)
+	require.NoError(t, err)
+	s.rest(t, fork)
+	messages, err := s.Transcript(t.Context(), fork.Session)
+	require.NoError(t, err)
+	require.Equal(t, "hello", messages[0].TextOf())
+	require.Equal(t, "pay two", messages[2].TextOf())
+	require.Contains(t, messages[4].Parts[0].Result.Text, "paid 1")
+	_, err = run.Cancel(t.Context(), "")
+	require.NoError(t, err)
+	s.rest(t, run)
+}
+
 // A fork in place goes on in the same session: the log tells of both, the model
 // knows of one, and going back to before the fork finds what it left.
 func TestForkInPlace(t *testing.T) {
@@ -232,7 +272,16 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 			run := s.begin(t, "remember 4711", &client.StartOptions{Session: "lost-" + s.queue})
 			s.until(t, run, from)
 			require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "a test"))
-			next, o := s.run(t, "are you there?", &client.StartOptions{Session: run.Session})
+			// Runs that never began do not stand between.
+			nobody, err := s.Start(t.Context(), "nobody", "go", &client.StartOptions{Session: run.Session})
+			require.NoError(t, err)
+			o, err := nobody.Result(t.Context())
+			require.NoError(t, err)
+			require.ErrorIs(t, o.Error, agent.UnknownAgent)
+			next, err := s.Start(t.Context(), "tester", "are you there?", &client.StartOptions{Session: run.Session})
+			require.NoError(t, err)
+			o, err = next.Result(t.Context())
+			require.NoError(t, err)
 			require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
 			messages, err := s.Transcript(t.Context(), run.Session)
 			require.NoError(t, err)

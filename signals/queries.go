@@ -29,6 +29,8 @@ var (
 	// State shows the machine's state, for support. There is no promise of its
 	// shape but v.
 	State = durable.Query[None, json.RawMessage]{Name: "state"}
+	// Machine is [State] without the log's open part, for workers of ours.
+	Machine = durable.Query[None, json.RawMessage]{Name: "fermata.state"}
 	// Tail asks for the open part of the log. It is for workers and clients of
 	// ours; its name has a dot so that nobody types it.
 	Tail = durable.Query[After, Open]{Name: "fermata.tail"}

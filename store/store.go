@@ -59,6 +59,8 @@ type Head struct {
 	Version int64  `json:"version"` // 1, 2, 3 … over the session's life
 	Session string `json:"session"`
 	Run     string `json:"run"` // the last run that wrote it
+	// Execution is the run's execution that wrote it.
+	Execution string `json:"execution,omitempty"`
 	// Begun is when that run began. Of two runs the later one is right about the
 	// session: the other was terminated, and its last write came late.
 	Begun  time.Time    `json:"begun,omitzero"`

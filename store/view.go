@@ -78,15 +78,29 @@ func (v *View) Messages() []agent.Message {
 	return out
 }
 
+// Lineage lists the events that the last run of a log goes back to: what was
+// behind the checkpoints that runs began from is left out.
+func Lineage(events []agent.Event) []agent.Event {
+	for i, e := range slices.Backward(events) {
+		if e.Forked == nil {
+			continue
+		}
+		began := i
+		if i > 0 && events[i-1].Started != nil {
+			began = i - 1
+		}
+		return slices.Concat(Lineage(UpTo(events[:began], e.Forked.At())), events[began:])
+	}
+	return events
+}
+
 func known(events []agent.Event) []Entry {
 	out := make([]Entry, 0, len(events)/4)
-	for i, e := range events {
+	for _, e := range Lineage(events) {
 		var rest []Entry
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:
 			out = out[:0]
-		case e.Forked != nil:
-			out = known(UpTo(events[:i], e.Forked.At()))
 		case e.Compaction != nil:
 			out, rest = split(out, *e.Compaction)
 		}
@@ -126,12 +140,10 @@ func (v *View) State() map[string]json.RawMessage { return state(v.events) }
 
 func state(events []agent.Event) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
-	for i, e := range events {
+	for _, e := range Lineage(events) {
 		switch {
 		case e.Started != nil && e.Started.Carry == agent.CarryReset:
 			clear(out)
-		case e.Forked != nil:
-			out = state(UpTo(events[:i], e.Forked.At()))
 		case e.Migrated != nil:
 			out = maps.Clone(e.Migrated.State)
 		case e.Checkpoint != nil:

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ type book struct {
 	events []agent.Event
 	turn   int
 	tokens int64
+	last   string // run
 }
 
 func (b *book) add(e agent.Event) int64 {
@@ -31,7 +33,7 @@ func (b *book) view() *store.View { return (&store.View{}).With(b.events, int64(
 var spec = &agent.Spec{Definition: agent.Definition{Name: "payer"}, Toolset: []agent.ToolSpec{{Name: "look", ReadOnly: true}, {Name: "pay"}}}
 
 func (b *book) run(id string, forked *agent.Forked, said string) {
-	b.turn, b.tokens = 0, 0
+	b.turn, b.tokens, b.last = 0, 0, id
 	b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: id, Spec: spec}})
 	if forked != nil {
 		b.add(agent.Event{Type: agent.RunForked, Forked: forked})
@@ -73,7 +75,7 @@ func (b *book) says(text string) string {
 }
 
 func (b *book) ends(status agent.Status) {
-	b.add(agent.Event{Type: "run." + agent.EventType(status), Outcome: &agent.Outcome{Status: status, Usage: agent.Usage{Input: b.tokens}}})
+	b.add(agent.Event{Type: "run." + agent.EventType(status), Outcome: &agent.Outcome{Run: b.last, Status: status, Usage: agent.Usage{Input: b.tokens}}})
 }
 
 func texts(messages []agent.Message) (out []string) {
@@ -154,6 +156,59 @@ func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
 	kept, again = plan(second)
 	require.Equal(t, []string{"r2 t1.1 pay"}, kept)
 	require.Empty(t, again)
+	_, again = plan(looked)
+	require.Equal(t, []string{"r1 t2.1 pay", "r2 t1.1 pay"}, again, "what any run did behind the point")
+}
+
+// A retry of a retry of a retry … costs no more than its length.
+func TestForksOfForks(t *testing.T) {
+	b := &book{}
+	b.run("r0", nil, "go")
+	at := b.calls("pay", agent.CallOK, nil)
+	b.ends(agent.Failed)
+	for i := range 200 {
+		b.run(fmt.Sprintf("r%d", i+1), &agent.Forked{Session: "s", Run: fmt.Sprintf("r%d", i), Checkpoint: at}, "")
+		at = b.calls("pay", agent.CallOK, value(fmt.Sprint(i)))
+		b.ends(agent.Failed)
+	}
+	v := b.view()
+	require.Len(t, v.Messages(), 1+2*201)
+	require.Equal(t, "199", string(v.State()["paid"]))
+	p, err := journal.Last(v, "r200")
+	require.NoError(t, err)
+	require.Len(t, journal.PlanOf(v, p).Kept, 201)
+}
+
+// What was said while a run failed is not lost by its retry.
+func TestRetryKnowsWhatWasSaidAtTheEnd(t *testing.T) {
+	b := &book{}
+	b.run("r1", nil, "go")
+	b.begin()
+	b.end(nil)
+	b.say(agent.RoleUser, "by the way")
+	b.ends(agent.Failed)
+	v := b.view()
+	p, err := journal.Last(v, "r1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"go", "by the way"}, texts(v.UpTo(p.Seq()).Messages()))
+}
+
+// A run began where it went back to, and that is where it can be begun otherwise.
+func TestBefore(t *testing.T) {
+	b, looked, _, _ := paid()
+	b.run("r2", &agent.Forked{Session: "s", Run: "r1", Checkpoint: looked}, "other")
+	b.says("fine")
+	b.ends(agent.Failed)
+	b.turn, b.tokens = 0, 0
+	b.add(agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "r3", Spec: spec, Carry: agent.CarryReset}})
+	b.say(agent.RoleUser, "anew")
+	b.says("new")
+	v := b.view()
+	for run, want := range map[string]string{"r1": "cp-0", "r2": looked, "r3": "cp-0"} {
+		p, err := journal.Before(v, run)
+		require.NoError(t, err)
+		require.Equal(t, want, p.ID, run)
+	}
 }
 
 func TestForkKnowsThePrefixAndNothingElse(t *testing.T) {

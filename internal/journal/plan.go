@@ -12,11 +12,11 @@ import (
 func PlanOf(v *store.View, p agent.Point) agent.Plan {
 	plan := agent.Plan{Point: p, Kept: []agent.Effected{}, Again: []agent.Effected{}}
 	kept := map[string]bool{}
-	for _, e := range effects(v.UpTo(p.Seq()).Events()) {
+	for _, e := range effects(store.Lineage(v.UpTo(p.Seq()).Events()), 0) {
 		kept[agent.IdempotencyKey(e.Run, e.Call)] = true
 		plan.Kept = append(plan.Kept, e)
 	}
-	for _, e := range effects(v.Events()) {
+	for _, e := range effects(v.Events(), p.Seq()) {
 		if !kept[agent.IdempotencyKey(e.Run, e.Call)] {
 			plan.Again = append(plan.Again, e)
 		}
@@ -24,16 +24,14 @@ func PlanOf(v *store.View, p agent.Point) agent.Plan {
 	return plan
 }
 
-// effects lists the calls that may have changed something and that the last run
-// of the events knows of.
-func effects(events []agent.Event) (out []agent.Effected) {
+// effects lists the calls after an event that may have changed something.
+func effects(events []agent.Event, after int64) (out []agent.Effected) {
 	var run agent.Started
-	for i, e := range events {
+	for _, e := range events {
 		switch {
 		case e.Started != nil:
 			run = *e.Started
-		case e.Forked != nil:
-			out = effects(store.UpTo(events[:i], e.Forked.At()))
+		case e.Seq <= after:
 		case e.Call != nil && (e.Type == agent.CallDone || e.Type == agent.CallLost) && changes(run.Spec, *e.Call):
 			out = append(out, agent.Effected{Run: run.Run, Call: e.Call.Call, Tool: e.Call.Tool, Status: e.Call.Status, Time: e.Time})
 		}

@@ -14,20 +14,28 @@ type walk struct {
 	last agent.Checkpoint
 	// begun tells that the run has had a turn.
 	begun bool
+	// tools are the counts at each checkpoint, for runs that begin behind one.
+	tools map[int64][]agent.ToolCount
 }
 
 // at takes an event and tells which points lie around it: before it, and behind it.
 func (w *walk) at(e agent.Event) (before, behind bool) {
 	switch {
 	case e.Started != nil && e.Started.Anew():
-		*w = walk{run: *e.Started}
+		*w = walk{run: *e.Started, tools: w.tools}
 	case e.Started != nil: // in the middle of the other's turn
 		w.run = *e.Started
+	case e.Forked != nil:
+		w.last.Tools = w.tools[e.Forked.At()]
 	case e.Type == agent.TurnStarted:
 		before, w.begun = !w.begun, true
 		w.turn = e.Turn
 	case e.Type == agent.TurnEnded && e.Checkpoint != nil:
 		behind, w.turn, w.last = true, e.Turn, *e.Checkpoint
+		if w.tools == nil {
+			w.tools = map[int64][]agent.ToolCount{}
+		}
+		w.tools[e.Seq] = e.Checkpoint.Tools
 	}
 	return before, behind
 }
@@ -133,12 +141,42 @@ func Asks(v *store.View, p agent.Point) bool {
 // Last is the last point from which a run can go on: where the model has something
 // to answer. It is what a retry begins from; without one it is [agent.NotFound].
 func Last(v *store.View, run string) (agent.Point, error) {
+	if p, ok := behindEnd(v, run); ok {
+		return p, nil
+	}
 	for _, p := range slices.Backward(Points(v)) {
 		if p.Run == run && Asks(v, p) {
 			return Fill(v, p), nil
 		}
 	}
 	return agent.Point{}, agent.Errorf(agent.NotFound, "run %s has no checkpoint from which it could go on; start it anew", run).At("from.retry")
+}
+
+// behindEnd is the point behind a run's end, where something was said after its
+// last turn: it was accepted, and is to be answered.
+func behindEnd(v *store.View, run string) (agent.Point, bool) {
+	said := false
+	for _, e := range slices.Backward(v.Events()) {
+		switch {
+		case e.Outcome != nil && e.Outcome.Run == run:
+			said = true // unless a turn's end comes first
+		case said && e.Message != nil:
+			p, err := Find(v, agent.CheckpointID(endOf(v, run)))
+			return p, err == nil && Asks(v, p)
+		case said && e.Checkpoint != nil:
+			return agent.Point{}, false
+		}
+	}
+	return agent.Point{}, false
+}
+
+func endOf(v *store.View, run string) int64 {
+	for _, e := range slices.Backward(v.Events()) {
+		if e.Outcome != nil && e.Outcome.Run == run {
+			return e.Seq
+		}
+	}
+	return 0
 }
 
 // First is the point before a run's first turn, and Before the one before the run
@@ -154,12 +192,27 @@ func First(v *store.View, run string) (agent.Point, error) {
 
 // Before is the point before a run.
 func Before(v *store.View, run string) (agent.Point, error) {
-	for _, e := range v.Events() {
+	for i, e := range v.Events() {
 		if e.Started != nil && e.Started.Run == run {
-			return Find(v, agent.CheckpointID(e.Seq-1))
+			return origin(v, i)
 		}
 	}
 	return agent.Point{}, noRun(run)
+}
+
+// origin is the point that a run went back to when it began; i is the index of its
+// beginning.
+func origin(v *store.View, i int) (agent.Point, error) {
+	events := v.Events()
+	switch e := events[i]; {
+	case !e.Started.Anew():
+		return agent.Point{}, agent.Errorf(agent.InvalidInput, "run %s came here in the middle of its work; name one of its checkpoints", e.Started.Run).At("run")
+	case e.Started.Carry == agent.CarryReset:
+		return Find(v, agent.CheckpointID(0))
+	case i+1 < len(events) && events[i+1].Forked != nil:
+		return Find(v, events[i+1].Forked.Checkpoint)
+	}
+	return Find(v, agent.CheckpointID(events[i].Seq-1))
 }
 
 func noRun(run string) error {
@@ -167,26 +220,36 @@ func noRun(run string) error {
 }
 
 // Unsaid is the point before the last thing that a person said before another
-// point: what is said there stands in its place.
+// point: what is said there stands in its place. Where several things were said at
+// once that is [agent.InvalidInput], for the others would be lost.
 func Unsaid(v *store.View, p agent.Point) (agent.Point, error) {
-	for _, e := range slices.Backward(v.UpTo(p.Seq()).Entries()) {
-		if e.Role == agent.RoleUser && e.Note == "" {
-			return before(v, e.Seq)
+	entries := v.UpTo(p.Seq()).Entries()
+	for _, e := range slices.Backward(entries) {
+		if e.Role != agent.RoleUser || e.Note != "" {
+			continue
 		}
+		at, err := before(v, e.Seq)
+		if err != nil {
+			return at, err
+		}
+		said := func(o store.Entry) bool { return o.Seq > at.Seq() && o.Role == agent.RoleUser && o.Note == "" }
+		if first := slices.IndexFunc(entries, said); entries[first].Seq != e.Seq {
+			return at, agent.Errorf(agent.InvalidInput, "several messages were said at once behind %s; fork there, and say what they are to be", at.ID).At("edit")
+		}
+		return at, nil
 	}
 	return agent.Point{}, agent.Errorf(agent.NotFound, "nobody has said anything before %s", p.ID).At("checkpoint")
 }
 
 // before is the last point before an event.
 func before(v *store.View, seq int64) (agent.Point, error) {
-	for _, e := range slices.Backward(v.UpTo(seq - 1).Events()) {
+	events := v.UpTo(seq - 1).Events()
+	for i, e := range slices.Backward(events) {
 		switch {
-		case e.Forked != nil:
-			return Find(v, e.Forked.Checkpoint)
 		case e.Checkpoint != nil:
 			return Find(v, agent.CheckpointID(e.Seq))
 		case e.Started != nil && e.Started.Anew():
-			return Find(v, agent.CheckpointID(e.Seq-1))
+			return origin(v, i)
 		}
 	}
 	return Find(v, agent.CheckpointID(0))

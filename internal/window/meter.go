@@ -42,8 +42,10 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
 		switch {
-		case e.Started != nil && e.Started.Anew() || e.Type == agent.Compacted && begin.Seq == 0:
+		case e.Started != nil && e.Started.Anew():
 			i = 0
+		case e.Type == agent.Compacted && begin.Seq == 0:
+			end = agent.Event{} // the turn has asked more than once
 		case e.Checkpoint != nil && end.Seq == 0:
 			end = e
 		case e.Checkpoint != nil && begin.Seq > 0:

@@ -13,7 +13,8 @@ const (
 
 // Split says which messages stay as they were: the first ones up to one index, and
 // the last ones from another on. What is between is to be summed up. They are as
-// many as asked for where they fit into their shares of so many tokens.
+// many as asked for where they fit into their shares of so many tokens. The newest
+// is always kept: it is what the model is to answer.
 func Split(entries []store.Entry, m Meter, limit int64, c agent.Compacting) (first, from int) {
 	first, from = min(c.KeepFirst, len(entries)), len(entries)-max(c.KeepLast, 0)
 	for first < len(entries) && answers(entries[first]) {
@@ -25,16 +26,24 @@ func Split(entries []store.Entry, m Meter, limit int64, c agent.Compacting) (fir
 	for from = max(from, first); from > first && from < len(entries) && answers(entries[from]); {
 		from-- // the call that it answers stays with it
 	}
-	for from < len(entries) && m.Part(entries[from:]) > share(limit, lastShare) {
-		if from = next(entries, from); from == len(entries) {
-			break
-		}
+	from = min(from, newest(entries))
+	for at := next(entries, from); at < len(entries) && m.Part(entries[from:]) > share(limit, lastShare); at = next(entries, from) {
+		from = at
 	}
-	return first, from
+	return min(first, from), from
 }
 
 // answers tells whether a message holds results, which stay with their calls.
 func answers(e store.Entry) bool { return e.Role == agent.RoleTool }
+
+// newest is the index of the last message, with the call where it is a result.
+func newest(entries []store.Entry) int {
+	i := max(0, len(entries)-1)
+	for i > 0 && answers(entries[i]) {
+		i--
+	}
+	return i
+}
 
 // next is the next index at which messages can be parted.
 func next(entries []store.Entry, i int) int {

@@ -19,7 +19,8 @@ const (
 //
 // From gpt-5.4 on (not the mini) a request with more than 272,000 tokens of
 // input costs twice as much for input and half as much again for output, which
-// a Price can't say. The price of gpt-5.6-sol changes with a promotion.
+// a Price can't say. The price of gpt-5.6-sol changes with a promotion; older
+// models, whose sizes do not change, stand at the end without one.
 var infos = map[string]model.Info{
 	"gpt-6-astra":   {Price: price(10, 50, 1, 12.5), Window: 1050 * thousand, MaxOutput: 128 * thousand},
 	"gpt-6.1-sol":   {Price: price(2, 10, 0.1, 2.5), Window: 1050 * thousand, MaxOutput: 128 * thousand},
@@ -40,6 +41,12 @@ var infos = map[string]model.Info{
 	"gpt-4.1-mini":  {Price: price(0.4, 1.6, 0.1, 0), Window: 1_047_576, MaxOutput: 32_768},
 	"gpt-4o":        {Price: price(2.5, 10, 1.25, 0), Window: 128 * thousand, MaxOutput: 16_384},
 	"gpt-4o-mini":   {Price: price(0.15, 0.6, 0.075, 0), Window: 128 * thousand, MaxOutput: 16_384},
+	"gpt-4.1-nano":  {Window: 1_047_576, MaxOutput: 32_768},
+	"gpt-4-turbo":   {Window: 128 * thousand, MaxOutput: 4096},
+	"o4-mini":       {Window: 200 * thousand, MaxOutput: 100 * thousand},
+	"o3":            {Window: 200 * thousand, MaxOutput: 100 * thousand},
+	"o3-mini":       {Window: 200 * thousand, MaxOutput: 100 * thousand},
+	"o1":            {Window: 200 * thousand, MaxOutput: 100 * thousand},
 }
 
 // snapshot is the date that ends the name of a fixed version of a model.

@@ -125,6 +125,9 @@ func TestInfo(t *testing.T) {
 	if got := m.Info("gpt-5-2025-08-07"); got != m.Info("gpt-5") || got.Price.CacheWrite != got.Price.Input {
 		t.Errorf("a fixed version: got %+v", got)
 	}
+	if got := m.Info("o3-2025-04-16"); got.Window != 200_000 || got.Price != (agent.Price{}) {
+		t.Errorf("an older model: got %+v, want its window and no price", got)
+	}
 	if got := openai.New(nil).Info("llama"); got != (model.Info{}) {
 		t.Errorf("an unknown model: got %+v", got)
 	}

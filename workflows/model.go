@@ -14,7 +14,7 @@ import (
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.AskInput{
-		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx), AfterToolResult: e.AfterToolResult,
+		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx, e.Seq), AfterToolResult: e.AfterToolResult,
 		Note: e.Note, Squeeze: e.Squeeze, Within: agent.Duration(e.Within), Heard: r.state.Heard, Parent: r.parent(),
 	}
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))

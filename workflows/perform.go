@@ -60,22 +60,12 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Publish:
 		r.publish(ctx)
 	case loop.CarryOver:
-		r.carryOver()
+		r.carry = true
+		r.queue.ring()
 	case loop.Complete:
 		r.over = true
 		r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 	}
-}
-
-// carryOver wants a new execution. A cancellation that came with the last input
-// would be lost with this one, so it is looked for first.
-func (r *run) carryOver() {
-	if r.outer.Err() != nil {
-		r.after = append(r.after, loop.Cancel{})
-		return
-	}
-	r.carry = true
-	r.queue.ring()
 }
 
 // giveUp cancels the model and tool calls in flight; the next ones have a context
@@ -130,7 +120,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	f := activities.Locate.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
-	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, State: r.state.Spec.StateVersion})
+	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Begun: r.state.Started, State: r.state.Spec.StateVersion})
 	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
@@ -165,7 +155,7 @@ const grace = 15 * time.Second
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
-		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
+		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
 		Numbers: r.state.Numbers, Posts: r.state.Posts, Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
 	}
 	switch w := r.state.Wait; {
@@ -190,13 +180,14 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 }
 
 // share puts the log's open part where steps in this process find it, and
-// returns the place up to which a step may look.
-func (r *run) share(ctx workflow.Context) activities.Place {
+// returns the place up to which a step may look. The log may have grown since the
+// step was asked for.
+func (r *run) share(ctx workflow.Context, upTo int64) activities.Place {
 	l := r.state.Log
 	r.shell.Tails.Put(workflow.GetInfo(ctx).WorkflowExecution.RunID, l.Head, l.Tail)
-	at := activities.Place{Seq: l.Seq}
-	if n := len(l.Tail); n > 0 { // else all of it is sealed
-		at.Time = l.Tail[n-1].Time
+	at := activities.Place{Seq: upTo}
+	if i := len(l.Tail) - 1 - int(l.Seq-upTo); i >= 0 { // else all of it is sealed
+		at.Time = l.Tail[i].Time
 	}
 	return at
 }

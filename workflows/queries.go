@@ -33,6 +33,11 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 			return signals.EventsOf(r.state.Session, r.state.Run, l.Seq, l.Tail, p)
 		}),
 		signals.State.Handle(ctx, func(signals.None) (json.RawMessage, error) { return json.Marshal(r.state) }),
+		signals.Machine.Handle(ctx, func(signals.None) (json.RawMessage, error) {
+			s := r.state
+			s.Log.Tail = nil
+			return json.Marshal(s)
+		}),
 		signals.Tail.Handle(ctx, func(a signals.After) (signals.Open, error) {
 			return signals.OpenOf(r.state.Log.Head, r.state.Log.Tail, a), nil
 		}),

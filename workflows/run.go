@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/converter"
@@ -114,6 +115,7 @@ type run struct {
 	rung   bool
 	// farewell is the last report to the parent: a run that has closed sends nothing.
 	farewell workflow.Future
+	sending  int          // signals to other runs that are not known to have arrived
 	ack      agent.Ack    // of the verb that was said last
 	after    []loop.Input // what an effect brought at once
 	carry    bool         // the machine wants a new execution
@@ -181,17 +183,35 @@ func (r *run) look() {
 }
 
 // finished tells whether this execution has done its part. One that hands on its
-// state does so when nothing is left to be heard: the next would not hear it.
+// state does so when nothing is left to be heard and nothing to be sent: the next
+// would not hear it, and what has closed sends nothing.
 func (r *run) finished() bool {
 	if !r.carry || r.over {
 		return r.over
 	}
-	r.carry = false
-	if r.state.Phase != loop.Carrying || len(r.state.Log.Tail) > 0 {
-		return false // something was said meanwhile, and is not stored
+	switch {
+	case r.state.Phase != loop.Carrying || r.state.Log.Sealing > 0:
+		r.carry = false // something was said meanwhile that has to be stored
+	case r.sending > 0:
+	case r.outer.Err() != nil: // a cancellation would be lost with this execution
+		r.carry = false
+		r.must(loop.Cancel{})
+	case r.heavy():
+		r.carry = false
+		r.must(loop.Heavy{})
+	default:
+		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
 	}
-	r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
-	return true
+	return r.over
+}
+
+// maxCarried is what a state may have to be carried over, in bytes of JSON: the
+// server takes no input over 2 MB, and would refuse it again and again.
+const maxCarried = 1900 << 10
+
+func (r *run) heavy() bool {
+	raw, err := json.Marshal(&r.state)
+	return err != nil || len(raw) > maxCarried
 }
 
 // awaitCancel makes a cancellation of the workflow an input.

@@ -272,7 +272,7 @@ func TestProvidersThatFail(t *testing.T) {
 		"wrong key":    {fail(agent.FaultAuth, 1), agent.ProviderAuth, 1, 0},
 		"no money":     {fail(agent.FaultQuota, 1), agent.ProviderError, 1, 0},
 		"wrong":        {fail(agent.FaultBadRequest, 1), agent.ProviderError, 1, 0},
-		"over long":    {fail(agent.FaultContext, 3), agent.ProviderError, 3, 0}, // nor when it was summed up
+		"over long":    {fail(agent.FaultContext, 9), agent.ProviderError, 5, 0}, // nor when it was cut, again and again
 		"broken twice": {fail(agent.FaultTransient, 2), "", 3, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

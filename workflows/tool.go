@@ -24,7 +24,7 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 	in := activities.ToolInput{
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Of: e.Of, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
-		Timeout: agent.Duration(toolTime), Upto: r.share(ctx),
+		Timeout: agent.Duration(toolTime), Upto: r.share(ctx, r.state.Log.Seq),
 		Edited: e.Edited, Heard: r.state.Heard, Parent: r.parent(),
 	}
 	if e.Tool.Timeout > 0 {

@@ -84,16 +84,26 @@ func outcomeOf(err error) agent.Outcome {
 	return o
 }
 
+// tell sends a signal to another run, and does something when that is known to
+// have arrived or failed.
+func (r *run) tell(ctx workflow.Context, session, name string, what any, then func(error)) {
+	r.sending++
+	f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
+	r.when(f, func() {
+		r.sending--
+		then(f.Get(ctx, nil))
+	})
+}
+
 // tellChild passes an order on. A child that has ended needs none.
 func (r *run) tellChild(ctx workflow.Context, e loop.TellChild) {
-	workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Hold, e.Order)
+	r.tell(ctx, e.Session, signals.Hold, e.Order, func(error) {})
 }
 
 // passOn says a verb to a run below. Where nobody takes it, that is shown.
 func (r *run) passOn(ctx workflow.Context, e loop.PassOn) {
-	f := workflow.SignalExternalWorkflow(ctx, e.Session, "", string(e.Command.Verb()), e.Command)
-	r.when(f, func() {
-		if err := f.Get(ctx, nil); err != nil {
+	r.tell(ctx, e.Session, string(e.Command.Verb()), e.Command, func(err error) {
+		if err != nil {
 			r.take(loop.Refused{Verb: string(e.Command.Verb()), Err: agent.Errorf(agent.Stale, "%s could not be passed on to %s: %w", e.Command.Verb(), e.Session, err)})
 		}
 	})
@@ -102,13 +112,12 @@ func (r *run) passOn(ctx workflow.Context, e loop.PassOn) {
 // tellParent reports to the run above. Where nobody takes it, the run looks whether
 // there is one.
 func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
-	f := workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
 	if e.Report.Status.Ended() {
-		r.farewell = f
+		r.farewell = workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
 		return
 	}
-	r.when(f, func() {
-		if f.Get(ctx, nil) != nil && !r.over && r.state.Birth != nil {
+	r.tell(ctx, e.Session, signals.Child, e.Report, func(err error) {
+		if err != nil && !r.over && r.state.Birth != nil {
 			r.lease(ctx, loop.Lease{Parent: r.state.Birth.Parent})
 		}
 	})

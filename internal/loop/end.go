@@ -71,7 +71,7 @@ func (s *step) cancelled(reason string) error {
 // decided keeps it.
 func (s *step) cut(in Cut) error {
 	switch {
-	case s.unwritten():
+	case s.Unwritten():
 		return s.refuse("the run has not begun")
 	case s.over():
 	case in.Err != nil:
@@ -94,7 +94,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
 	}
 	fill(s.Outcome)
-	if s.unwritten() {
+	if s.Unwritten() {
 		s.ended()
 		return
 	}

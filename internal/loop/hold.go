@@ -166,7 +166,7 @@ func (s *step) givenUp() {
 		s.endTurn()
 		s.Phase = Resting
 	case Summing:
-		s.summed("", nil)
+		s.summed("", nil, true)
 	case Working:
 		for i := range s.Calls {
 			if c := s.Calls[i]; c.State == Active {

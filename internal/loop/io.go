@@ -39,9 +39,9 @@ type (
 		Version int64
 		Numbers agent.Numbers
 		Posts   []agent.Post
-		// Behind is the execution of a run before this one that was ended from outside
-		// and whose last events are not stored; empty where there is none.
-		Behind string
+		// Behind are executions of runs before this one that were ended from outside,
+		// the latest first: their last events may not be stored.
+		Behind []string
 		// State is the version of the session's state.
 		State int
 		// Imported is the export that the session came with.
@@ -125,6 +125,8 @@ type (
 		Reason string
 		Err    *agent.Error
 	}
+	// Heavy tells that the state is too large to be carried over.
+	Heavy struct{}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
 	// Said is a verb. Its answer is an [Acknowledge].
@@ -178,6 +180,7 @@ func (SealFailed) input()   {}
 func (Tick) input()         {}
 func (Cancel) input()       {}
 func (Cut) input()          {}
+func (Heavy) input()        {}
 func (Continued) input()    {}
 func (Said) input()         {}
 func (Refused) input()      {}
@@ -197,11 +200,12 @@ type (
 	Open struct{ Agent string }
 	// Locate asks for [Located]: the point From, or the log's end where it is nil,
 	// after the execution Behind was recovered, with a state of the Spec's version.
-	// Silent tells that the run has nothing to say to the model.
+	// Silent tells that the run has nothing to say to the model, Reset that it wants
+	// to know nothing.
 	Locate struct {
-		From   *agent.From
-		Behind string
-		Silent bool
+		From          *agent.From
+		Behind        []string
+		Silent, Reset bool
 	}
 	// Import asks for [Imported]: the signed export with a digest.
 	Import struct{ Digest string }

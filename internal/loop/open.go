@@ -58,9 +58,9 @@ func (s *step) opened(in Opened) {
 		s.Deadline = s.Started.Add(time.Duration(s.Limits.WallClock))
 	}
 	old := in.Seq > 0 && in.State != in.Spec.StateVersion && s.Start.Carry != agent.CarryReset
-	if s.Start.From != nil || in.Behind != "" || old {
+	if s.Start.From != nil || len(in.Behind) > 0 || old {
 		s.Phase, s.Sources = Locating, in.Sources
-		s.do(Locate{From: s.Start.From, Behind: in.Behind, Silent: s.silent()})
+		s.do(Locate{From: s.Start.From, Behind: in.Behind, Silent: s.silent(), Reset: s.Start.Carry == agent.CarryReset})
 		return
 	}
 	s.list(in.Sources)
@@ -122,10 +122,13 @@ func (s *step) first() {
 		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
 	}
-	switch m := inputMessage(s.Start, s.Brief); {
-	case len(m.Parts) == 0: // it goes on where a checkpoint is
-	case s.Start.Carry == agent.CarryCompact && !anew:
+	m := inputMessage(s.Start, s.Brief)
+	if s.Start.Carry == agent.CarryCompact && !anew {
 		s.Fresh = agent.CompactedForCarry
+	}
+	switch {
+	case len(m.Parts) == 0: // it goes on where a checkpoint is
+	case s.Fresh != "":
 		s.Letters = slices.Insert(s.Letters, 0, Letter{Message: m, Mode: agent.SendSteer})
 	default:
 		s.say(m)
@@ -158,16 +161,29 @@ func (s *step) opening() {
 	}
 }
 
+// heavy goes on in this execution. It is carried over at a later turn, when less
+// waits to be answered or said; a run that rests tries it no more.
+func (s *step) heavy() {
+	s.Heavy = s.Turn + 1
+	s.settleDown()
+}
+
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
 	s.Wake, s.Leasing = time.Time{}, false
-	if s.Wait != nil {
-		s.Wait.Carried = true
-	}
 	for i := range s.Children {
 		s.Children[i].Alone = s.Children[i].live() // nobody tells of its end but itself
 	}
 	s.LookAt = s.At.Add(leaseFirst)
+	s.settleDown()
+}
+
+// settleDown takes up what was left off for the carry-over.
+func (s *step) settleDown() {
+	s.Log.Closed = false
+	if s.Wait != nil {
+		s.Wait.Carried = true
+	}
 	s.Phase = Resting
 	if len(s.Calls) > 0 {
 		s.Phase = Working

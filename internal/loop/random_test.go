@@ -67,7 +67,7 @@ func drawInput(t *rapid.T, s State) Input {
 	switch rapid.SampledFrom(fitting).Draw(t, "input") {
 	case "opened":
 		if rapid.Bool().Draw(t, "behind") {
-			return Opened{Spec: drawSpec(t), Head: "old", Seq: 9, Behind: "e"}
+			return Opened{Spec: drawSpec(t), Head: "old", Seq: 9, Behind: []string{"e"}}
 		}
 		return Opened{Spec: drawSpec(t)}
 	case "located":

@@ -147,7 +147,7 @@ func (p *player) input(verb, rest string) Input {
 		return Begin{Session: "s", Run: "r", Start: start}
 	case "opened-old": // a session that has a log, in an older version of its state
 		in := p.input("opened", "").(Opened)
-		in.Head, in.Seq, in.Version, in.State, in.Behind = "old", 40, 7, 1, rest
+		in.Head, in.Seq, in.Version, in.State, in.Behind = "old", 40, 7, 1, strings.Fields(rest)
 		return in
 	case "located":
 		in := Located{Head: "old", Seq: 40, Version: 7}
@@ -172,6 +172,8 @@ func (p *player) input(verb, rest string) Input {
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
 			Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
+	case "heavy":
+		return Heavy{}
 	case "cut": // the workflow was terminated
 		return Cut{Reason: agent.ReasonTerminated}
 	case "not-opened":

@@ -17,7 +17,7 @@ func (s *step) sealBehind() {
 // sealRest seals the whole tail, which the run waits for. A seal that is under
 // way is waited for first: chunks are a chain.
 func (s *step) sealRest(final bool) {
-	if s.Log.Sealing == 0 {
+	if s.Log.Sealing == 0 && s.Phase != Carrying { // which seals by itself
 		s.seal(final)
 	}
 }
@@ -36,6 +36,7 @@ func (s *step) sealed(in Sealed) error {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
 	s.Log.Head, s.Log.Version, s.Log.Sealing, s.Log.Fault, s.Log.Tries = in.Head, in.Version, 0, nil, 0
+	s.Log.Closed = s.Phase == Carrying
 	rest := slices.IndexFunc(s.Log.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(s.Log.Tail)
@@ -55,13 +56,20 @@ func (s *step) dropTail(n int) {
 	}
 }
 
-// carried hands the state on when all is stored, and seals what is left else.
+// alongMost is how much of the log, in bytes, may go along into a new execution
+// without being stored.
+const alongMost = 64 << 10
+
+// carried hands the state on when what there was to store is stored. The little that
+// came meanwhile goes along: a run to which more is said than the store can follow
+// would go on in its old execution until the server ends that.
 func (s *step) carried() {
 	switch {
 	case s.Log.Sealing > 0:
-	case len(s.Log.Tail) > 0:
+	case len(s.Log.Tail) > 0 && (!s.Log.Closed || s.Log.Bytes > alongMost):
 		s.seal(false)
 	default:
+		s.Log.Closed = true
 		s.do(CarryOver{})
 	}
 }

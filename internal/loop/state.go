@@ -100,6 +100,9 @@ type State struct {
 	Fresh string `json:"fresh,omitempty"`
 	// Sum is what the summary is for that the model is asked for, in phase summing.
 	Sum Summary `json:"sum,omitempty"`
+	// Heavy is one more than the turn in which the state was too large to be carried
+	// over; zero where it never was.
+	Heavy int `json:"heavy,omitempty"`
 	// Squeezed tells that the conversation was compacted in this turn: what is still
 	// too long is cut.
 	Squeezed bool `json:"squeezed,omitempty"`
@@ -151,6 +154,8 @@ type Log struct {
 	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
+	// Closed tells that a run which goes on in a new execution has sealed what there was.
+	Closed bool `json:"closed,omitempty"`
 	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
 	// Again when the next is made.
 	Fault *agent.Error `json:"fault,omitempty"`
@@ -256,8 +261,8 @@ func (s State) Status() agent.Status {
 	return agent.Suspending
 }
 
-// unwritten tells whether the run has no part in the log yet.
-func (s State) unwritten() bool {
+// Unwritten tells whether the run has no part in the log yet.
+func (s State) Unwritten() bool {
 	return s.Phase == New || s.Phase == Opening || s.Phase == Locating || s.Phase == Importing || s.Phase == Listing
 }
 

@@ -74,6 +74,8 @@ func (s *step) receive(in Input) error {
 		return s.cancelled(agent.ReasonRequested)
 	case Cut:
 		return s.cut(in)
+	case Heavy:
+		return s.expect(Carrying, s.heavy)
 	case Continued:
 		return s.expect(Carrying, s.continued)
 	case Said:
@@ -147,7 +149,7 @@ func (s *step) goOn() {
 	case !resting:
 	case s.Phase == Resting && s.Stopping != nil:
 		s.sumUp()
-	case (s.Full || s.parkedLong()) && !s.foreground():
+	case (s.Full || s.parkedLong()) && !s.foreground() && s.Heavy != s.Turn+1:
 		s.Phase = Carrying
 		s.carried()
 	case s.Phase == Resting && !s.waits():
@@ -169,7 +171,7 @@ func (s *step) record(e agent.Event) {
 // tell records an event of a run that has begun its part of the log; what came
 // before that is told there.
 func (s *step) tell(e agent.Event) {
-	if !s.unwritten() {
+	if !s.Unwritten() {
 		s.record(e)
 	}
 }

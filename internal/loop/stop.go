@@ -108,7 +108,7 @@ func (s *step) tickStopping(due func(time.Time) bool) {
 	}
 	if s.Giving == nil && s.Phase == Summing {
 		s.do(Abandon{})
-		s.summed("", nil)
+		s.summed("", nil, true)
 	}
 	if s.Giving != nil {
 		s.givenUp()

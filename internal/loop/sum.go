@@ -26,18 +26,18 @@ func (s *step) summaryCame(r agent.Reply) {
 	if s.Sum != SumCompact {
 		s.endTurn() // what it has cost
 	}
-	s.summed(text, r.Compaction)
+	s.summed(text, r.Compaction, r.Finish == agent.FinishHeld)
 }
 
 // summed takes the summary, which is empty where the model gave none, and what
-// of the conversation stays beside it.
-func (s *step) summed(text string, c *agent.Compaction) {
+// of the conversation stays beside it. given tells that it was given up.
+func (s *step) summed(text string, c *agent.Compaction, given bool) {
 	s.Phase = Resting
 	switch {
 	case s.Sum == SumHandoff:
 		s.Stopping.Summed, s.Stopping.Said = true, text
 	case s.Sum == SumCompact:
-		s.squeezed(text, c)
+		s.squeezed(text, c, given)
 	case s.Stopping != nil: // it is asked for another
 	case text == "":
 		s.Fresh = "" // all that was said is better than nothing of it
@@ -49,8 +49,8 @@ func (s *step) summed(text string, c *agent.Compaction) {
 
 // squeezed goes on with the turn for which the conversation was too long. Where
 // it was given up, the turn is over.
-func (s *step) squeezed(text string, c *agent.Compaction) {
-	if s.Stopping != nil || s.held() {
+func (s *step) squeezed(text string, c *agent.Compaction, given bool) {
+	if given || s.Stopping != nil || s.held() {
 		s.endTurn()
 		return
 	}

@@ -74,7 +74,8 @@ func (s *step) rest() {
 	}
 	switch w := s.Wait; {
 	case w == nil || !w.Resting:
-	case !w.Saved && !s.saved():
+	case !s.saved(): // also where more keeps it now than an ancestor's hold
+		w.Saved = false
 		s.sealRest(false)
 	case !w.Saved || s.changed:
 		w.Saved = true

@@ -18,7 +18,7 @@ func (s *step) nextTurn() {
 		s.reached(err, s.Spec.OnLimit)
 		return
 	}
-	if s.Log.Bytes > waitAt && (s.Log.Sealing > 0 || !s.Log.Again.IsZero()) {
+	if s.Log.Bytes > waitAt && (s.Log.Sealing > 0 || s.Log.Fault != nil) {
 		return
 	}
 	if s.Fresh != "" {
@@ -65,7 +65,11 @@ func (s *step) replied(in Replied) {
 	case s.Phase == Summing:
 		s.summaryCame(r)
 		return
-	case r.Finish == agent.FinishFull && given == nil && s.Stopping == nil:
+	case r.Finish == agent.FinishFull && (given != nil || s.Stopping != nil):
+		s.endTurn()
+		s.Phase = Resting
+		return
+	case r.Finish == agent.FinishFull:
 		s.Squeezed = true
 		s.summarise(SumCompact)
 		return
@@ -93,11 +97,14 @@ func (s *step) costOf(r agent.Reply) agent.USD {
 
 // again makes a model call once more that was given up for a hold which is over.
 func (s *step) again() {
-	if s.Phase == Summing {
+	switch {
+	case s.Phase == Summing && s.Sum == SumCompact:
+		s.summarise(SumCompact) // in the turn that waits for it
+	case s.Phase == Summing:
 		s.Phase = Resting // it begins anew from there
-		return
+	default:
+		s.askModel()
 	}
-	s.askModel()
 }
 
 // take looks at a whole reply in this order: cut off, refused, then what it says
@@ -253,7 +260,7 @@ func (s *step) modelFailed(err *agent.Error) {
 	given := s.Giving
 	s.Giving = nil
 	if s.Phase == Summing {
-		s.summed("", nil)
+		s.summed("", nil, given != nil)
 		return
 	}
 	s.endTurn()

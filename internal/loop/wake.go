@@ -10,7 +10,7 @@ import (
 // next is when the machine has to look at the clock again; zero where nothing is due.
 func (s *step) next() (at time.Time) {
 	if s.over() {
-		if s.Phase == Ending && s.liveChildren() && s.Log.Sealing == 0 {
+		if s.Phase == Ending && s.liveChildren() && s.Log.Sealing == 0 && len(s.Log.Tail) == 0 {
 			at = s.LeaveBy
 		}
 		return earlier(at, s.Log.Again)

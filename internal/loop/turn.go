@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -222,12 +221,10 @@ func (s *step) endTurn() {
 func (s *step) checkpoint() *agent.Checkpoint {
 	c := &agent.Checkpoint{Usage: s.Usage, Cost: s.Cost, Tools: s.Tools}
 	for _, call := range s.Calls {
-		for _, k := range slices.Sorted(maps.Keys(call.Set)) { //workflowcheck:ignore the order of the map is gone after sorting
-			if c.Set == nil {
-				c.Set = map[string]json.RawMessage{}
-			}
-			c.Set[k] = call.Set[k]
+		if len(call.Set) > 0 && c.Set == nil {
+			c.Set = map[string]json.RawMessage{}
 		}
+		maps.Copy(c.Set, call.Set) //workflowcheck:ignore each key is set once
 	}
 	return c
 }

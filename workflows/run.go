@@ -47,7 +47,7 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	ctx, _ := workflow.NewDisconnectedContext(outer)
 	r := &run{shell: s, ctx: ctx, outer: outer, selector: workflow.NewSelector(ctx), queue: queueOf(ctx)}
 	r.work, r.abandon = workflow.WithCancel(ctx)
-	if err := firstError(r.answerQueries(ctx), r.takeUpdates(ctx)); err != nil {
+	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
 	}
 	r.awaitCancel()
@@ -69,6 +69,11 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 			err = durable.Within("start refused", bad)
 		}
 		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Birth: birth, Err: err})
+	}
+	// An update that came with the first task runs as soon as it has a handler: not
+	// before the run is what it is.
+	if err := r.takeUpdates(ctx); err != nil {
+		return nil, err
 	}
 	for !r.finished() {
 		r.selector.Select(ctx)

@@ -157,6 +157,7 @@ func TestForkInPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
 	require.EqualValues(t, 3, l.paid.Load())
+	s.keep(t, "forked", fork.Session, fork.ID)
 
 	runs, err := s.Runs(t.Context(), run.Session)
 	require.NoError(t, err)
@@ -292,6 +293,7 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 			runs, err := s.Runs(t.Context(), run.Session)
 			require.NoError(t, err)
 			require.Equal(t, []string{run.ID, next.ID}, []string{runs[0].Run, runs[1].Run})
+			s.keep(t, "recovered", next.Session, next.ID)
 			require.Equal(t, agent.Cancelled, runs[0].Status)
 			require.Equal(t, agent.ReasonTerminated, runs[0].Reason)
 		})
@@ -444,7 +446,8 @@ func TestCarryCompact(t *testing.T) {
 	s := setup(t, agent.Definition{}, script)
 	session := "carry-" + s.queue
 	s.run(t, "a secret word", &client.StartOptions{Session: session})
-	_, o := s.run(t, "and now?", &client.StartOptions{Session: session, Carry: agent.CarryCompact})
+	run, o := s.run(t, "and now?", &client.StartOptions{Session: session, Carry: agent.CarryCompact})
+	s.keep(t, "summed-up", session, run.ID)
 	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
 	requests := script.Requests()
 	last := requests[len(requests)-1].Messages

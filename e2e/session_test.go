@@ -195,11 +195,14 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 		paid    int64 // with the retry's
 		fails   bool  // again
 	}{
-		"the provider":  {replies: broken(1, agent.FaultBadRequest), code: agent.ProviderError, paid: 2},
-		"the key":       {replies: broken(1, agent.FaultAuth), code: agent.ProviderAuth, paid: 2},
-		"too few turns": {replies: payments(2), limits: agent.Limits{Turns: 1}, code: agent.LimitTurns, paid: 2},
-		"a refusal":     {replies: filtered, code: agent.Refusal, paid: 1, fails: true},
-		"the output":    {replies: payments(2), def: agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, code: agent.BadOutput, paid: 2, fails: true},
+		"the provider":    {replies: broken(1, agent.FaultBadRequest), code: agent.ProviderError, paid: 2},
+		"the key":         {replies: broken(1, agent.FaultAuth), code: agent.ProviderAuth, paid: 2},
+		"too few turns":   {replies: payments(2), limits: agent.Limits{Turns: 1}, code: agent.LimitTurns, paid: 2},
+		"too many tokens": {replies: payments(2), limits: agent.Limits{Tokens: 1}, code: agent.LimitTokens, paid: 2},
+		"a tool missing":  {replies: payments(2), def: agent.Definition{Require: []agent.OneOf{{"look"}}}, code: agent.ToolsMissing, paid: 2, fails: true},
+		"only talk":       {replies: payments(2), def: agent.Definition{Completion: agent.CompleteTool, Nudges: 1}, code: agent.Stuck, paid: 2, fails: true},
+		"a refusal":       {replies: filtered, code: agent.Refusal, paid: 1, fails: true},
+		"the output":      {replies: payments(2), def: agent.Definition{Output: json.RawMessage(`{"type":"object"}`)}, code: agent.BadOutput, paid: 2, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &till{}

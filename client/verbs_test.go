@@ -17,6 +17,15 @@ import (
 
 var errCompleted = serviceerror.NewNotFound("workflow execution already completed")
 
+// The server tells in two ways that a verb came too late.
+func TestAVerbThatComesTooLate(t *testing.T) {
+	for _, late := range []error{errCompleted, serviceerror.NewNotFound("workflow update was aborted by closing workflow")} {
+		f := &fake{update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, late }}
+		_, err := (&Run{client: New(f, nil), Session: "trip-42", ID: "01a1"}).Interrupt(t.Context(), "")
+		require.ErrorIs(t, err, agent.Closed)
+	}
+}
+
 func accepted(_ context.Context, session string, command agent.Command) (agent.Ack, error) {
 	return agent.Ack{V: 1, Session: session, Run: command.Common().Run, Status: agent.Running, Seq: 7, Effect: agent.Accepted}, nil
 }

@@ -112,6 +112,12 @@ func SayLater(ctx context.Context, c client.Client, session string, command agen
 	return unsaid(session, command, c.SignalWorkflow(ctx, session, "", string(command.Verb()), command))
 }
 
+// closing tells whether the server did not find the workflow since it is completed,
+// or was about to be when the update came.
+func closing(message string) bool {
+	return strings.Contains(message, "already completed") || strings.Contains(message, "aborted by closing workflow")
+}
+
 // unsaid tells of a run that has ended that it is closed: the server knows only
 // that the workflow is completed.
 func unsaid(session string, command agent.Command, err error) error {
@@ -119,7 +125,7 @@ func unsaid(session string, command agent.Command, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &missing) && strings.Contains(missing.Message, "already completed"):
+	case errors.As(err, &missing) && closing(missing.Message):
 		e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at an end; send begins the next one", command.Verb(), session)
 		e.Session = session
 		return e

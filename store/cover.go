@@ -10,11 +10,7 @@ import (
 // the chunk's last: where another session begins that shares the chain up to there.
 func (l *Log) Cover(ctx context.Context, digest string, seq int64) (covers string, last int64, err error) {
 	for at := digest; at != ""; {
-		data, err := l.store.Chunk(ctx, at)
-		if err != nil {
-			return "", 0, err
-		}
-		c, _, err := open(at, data)
+		c, _, err := l.chunk(ctx, at)
 		if err != nil {
 			return "", 0, err
 		}

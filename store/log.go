@@ -57,11 +57,7 @@ func (l *Log) View(ctx context.Context, digest string) (*View, error) {
 			base = v
 			break
 		}
-		data, err := l.store.Chunk(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		c, size, err := open(at, data)
+		c, size, err := l.chunk(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -81,6 +77,15 @@ func (l *Log) View(ctx context.Context, digest string) (*View, error) {
 	}
 	l.keep(v, epoch)
 	return v, nil
+}
+
+// chunk reads and checks one chunk; size is the length of its plain form.
+func (l *Log) chunk(ctx context.Context, digest string) (c Chunk, size int, err error) {
+	data, err := l.store.Chunk(ctx, digest)
+	if err != nil {
+		return c, 0, err
+	}
+	return open(digest, data)
 }
 
 func (l *Log) cached(digest string) (*View, bool) {

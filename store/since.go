@@ -12,11 +12,7 @@ import (
 func (l *Log) Since(ctx context.Context, digest string, seq int64) ([]Chunk, error) {
 	var chain []Chunk
 	for at := digest; at != ""; {
-		data, err := l.store.Chunk(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		c, _, err := open(at, data)
+		c, _, err := l.chunk(ctx, at)
 		if err != nil {
 			return nil, err
 		}

@@ -155,28 +155,19 @@ func Last(v *store.View, run string) (agent.Point, error) {
 // behindEnd is the point behind a run's end, where something was said after its
 // last turn: it was accepted, and is to be answered.
 func behindEnd(v *store.View, run string) (agent.Point, bool) {
-	said := false
+	end := int64(0)
 	for _, e := range slices.Backward(v.Events()) {
 		switch {
 		case e.Outcome != nil && e.Outcome.Run == run:
-			said = true // unless a turn's end comes first
-		case said && e.Message != nil:
-			p, err := Find(v, agent.CheckpointID(endOf(v, run)))
+			end = e.Seq
+		case end > 0 && e.Message != nil:
+			p, err := Find(v, agent.CheckpointID(end))
 			return p, err == nil && Asks(v, p)
-		case said && e.Checkpoint != nil:
+		case end > 0 && e.Checkpoint != nil:
 			return agent.Point{}, false
 		}
 	}
 	return agent.Point{}, false
-}
-
-func endOf(v *store.View, run string) int64 {
-	for _, e := range slices.Backward(v.Events()) {
-		if e.Outcome != nil && e.Outcome.Run == run {
-			return e.Seq
-		}
-	}
-	return 0
 }
 
 // First is the point before a run's first turn, and Before the one before the run

@@ -243,7 +243,7 @@ func TestCarryThroughAStorm(t *testing.T) {
 	require.Zero(t, count[agent.VerbRefused])
 	notes.once(t, count[agent.CallDone])
 	executions := s.executions(t, run)
-	require.Greater(t, len(executions), 8, "it was carried over")
+	require.Greater(t, len(executions), speakers*each/40, "it was carried over, for each message is an event at least")
 	t.Logf("%d turns, %d executions, %d runs", count[agent.TurnStarted], len(executions), count[agent.RunStarted])
 }
 

@@ -192,7 +192,7 @@ func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	_, count := c.intact(t, run.Session)
 	require.Equal(t, 4, count[agent.ChildStarted])
 	require.Equal(t, 4, count[agent.ChildEnded])
-	require.Greater(t, len(c.executions(t, run)), 9)
+	require.GreaterOrEqual(t, len(c.executions(t, run)), 1+3+2+2)
 	c.allOnce(t, run)
 }
 

@@ -81,6 +81,7 @@ func (d *Deeds) Register(r durable.Registry) {
 	Seal.Handle(r, d.seal)
 	Lease.Handle(r, d.lease)
 	Gather.Handle(r, d.gather)
+	Tick.Handle(r, d.tick)
 }
 
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,

@@ -43,6 +43,7 @@ type LocateResult struct {
 	Version int64             `json:"version,omitempty"`
 	Numbers agent.Numbers     `json:"numbers,omitzero"`
 	Posts   []agent.Post      `json:"posts,omitempty"`
+	Inbox   agent.Inbox       `json:"inbox,omitzero"`
 	Forked  *agent.Forked     `json:"forked,omitempty"`
 	Turn    int               `json:"turn,omitempty"`
 	Tools   []agent.ToolCount `json:"tools,omitempty"`
@@ -64,7 +65,7 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 		}
 	}
 	out.Head, out.Seq, out.Version, out.Numbers = head.Digest, head.Seq, head.Version, head.Numbers
-	out.Posts = head.Posts
+	out.Posts, out.Inbox = head.Posts, head.Inbox
 	view, err := d.Log.View(ctx, head.Digest)
 	if err != nil {
 		return out, err

@@ -23,6 +23,8 @@ func step(from, to int) Migration {
 	}}
 }
 
+// The shortest chain of migrations is taken, and each way to fail has its code
+// (OA-93, OA-105).
 func TestMigrate(t *testing.T) {
 	failing := Migration{From: 1, To: 2, Migrate: func(map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 		return nil, errors.New("no such currency")

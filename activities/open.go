@@ -36,6 +36,8 @@ type OpenResult struct {
 	// Numbers are the session's.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Posts   []agent.Post  `json:"posts,omitempty"`
+	// Inbox is what the session's runs before this one have left.
+	Inbox agent.Inbox `json:"inbox,omitzero"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the export that the session came with.
@@ -58,7 +60,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if err := readable(head); err != nil {
 		return OpenResult{}, err
 	}
-	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, Posts: head.Posts, State: head.State, Imported: head.Imported}
+	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}

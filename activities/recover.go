@@ -101,7 +101,7 @@ func (d *Deeds) keep(ctx context.Context, session, execution string, head store.
 	}
 	next := store.Head{
 		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
-		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Imported: head.Imported, Updated: state.Outcome.Ended,
+		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Inbox: state.Inbox(), Imported: head.Imported, Updated: state.Outcome.Ended,
 	}
 	next.Version, err = d.putHead(ctx, next)
 	return next, err

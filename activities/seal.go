@@ -28,6 +28,7 @@ type SealInput struct {
 	Version int64         `json:"version"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Posts   []agent.Post  `json:"posts,omitempty"`
+	Inbox   agent.Inbox   `json:"inbox,omitzero"`
 	// Begun is when the run began, and State the version of the session's state.
 	Begun time.Time `json:"begun,omitzero"`
 	State int       `json:"state,omitempty"`
@@ -57,7 +58,7 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 	}
 	version, err := d.putHead(ctx, store.Head{
 		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Execution: activity.GetInfo(ctx).WorkflowExecution.RunID, Begun: in.Begun, Agent: in.Agent,
-		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
 }

@@ -27,6 +27,7 @@ const (
 	Spent              Code = "used"                // a token or an export that was spent
 	BadSignature       Code = "bad_signature"       // a token or an export that was not made with a known key
 	Closed             Code = "closed"              // the run is at an end
+	QueueFull          Code = "queue_full"          // as many events wait as may
 	Denied             Code = "denied"              // by policy
 	Incompatible       Code = "incompatible"        // state or client of another version
 	MigrationMissing   Code = "migration_missing"   // no chain of migrations leads to the state's version
@@ -85,6 +86,7 @@ var classes = map[Code]class{
 	Spent:              {6, 410, false},
 	BadSignature:       {6, 403, false},
 	Closed:             {6, 410, false},
+	QueueFull:          {6, 429, true},
 	Denied:             {6, 403, false},
 	Incompatible:       {6, 422, false},
 	MigrationMissing:   {6, 422, false},

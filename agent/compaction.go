@@ -61,7 +61,8 @@ func (c Compacting) WithDefaults() Compacting {
 // summary, where there is one, is the event's message.
 type Compaction struct {
 	Strategy Strategy `json:"strategy"`
-	// Reason is window, overflow (the provider refused the request), carry or resume.
+	// Reason is window, overflow (the provider refused the request), carry, resume or
+	// idle.
 	Reason string `json:"reason"`
 	// KeepFirst messages at the beginning and those from the event KeepFrom on stay
 	// as they were; KeepFrom is zero where none of the newest do.
@@ -80,4 +81,5 @@ const (
 	CompactedForOverflow = "overflow" // the provider refused the request as too long
 	CompactedForCarry    = "carry"    // the run was started so
 	CompactedForResume   = "resume"   // the run was resumed so
+	CompactedForIdle     = "idle"     // the run is a daemon that does so before it idles
 )

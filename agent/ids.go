@@ -11,6 +11,7 @@ var (
 	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$`)
 	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 	toolForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	topicForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
 // Sizes that are promised to whoever speaks to a run (wire §1).
@@ -43,6 +44,20 @@ func CheckName(name string) error {
 func CheckTool(name string) error {
 	if !toolForm.MatchString(name) {
 		return Errorf(InvalidInput, "tool %q: use 1 to 64 letters, digits, '_' or '-', beginning with a letter", name).At("tools")
+	}
+	return nil
+}
+
+const maxTopic = 128
+
+// CheckTopic tells whether a topic can be emitted and waited for. It returns an
+// [InvalidInput] error without a path.
+func CheckTopic(topic string) *Error {
+	switch {
+	case topic == "":
+		return Errorf(InvalidInput, "topic is missing; name one, such as orders.paid")
+	case len(topic) > maxTopic || !topicForm.MatchString(topic):
+		return Errorf(InvalidInput, "topic %q: use 1 to %d letters, digits, '.', '_' or '-', beginning with a letter or digit", topic, maxTopic)
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ const (
 	NoteResumed Note = "resumed"
 	NoteSummary Note = "summary" // of what was said before, in its place
 	NoteEvent   Note = "event"   // an event that the run waited for
+	NoteWake    Note = "wake"    // an idle daemon was woken, by its interval or by a resume that said nothing
 )
 
 // PartType says which fields of a Part count.

@@ -38,6 +38,7 @@ func (s Status) Known() bool {
 const (
 	ReasonDone       = "done"       // completed by a final answer
 	ReasonFinished   = "finished"   // completed by the tool finish
+	ReasonWatchdog   = "watchdog"   // a daemon was woken by its interval too often without doing anything
 	ReasonRequested  = "requested"  // cancelled by somebody
 	ReasonTerminated = "terminated" // somebody terminated the workflow: no wrap-up ran
 	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
@@ -179,7 +180,10 @@ type RunStatus struct {
 	// Children counts the runs below this one by how they stand.
 	Children Children `json:"children"`
 	// Queued counts messages that have not reached the model yet.
-	Queued int               `json:"queued"`
+	Queued int `json:"queued"`
+	// Events counts events that wait for turns of their own, and how many may; absent
+	// where the agent is no daemon.
+	Events *Used[int]        `json:"events,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Usage  Usage             `json:"usage"`
 	Cost   USD               `json:"cost_usd"`

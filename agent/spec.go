@@ -80,6 +80,8 @@ type Definition struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
 	Compaction Compacting `json:"compaction,omitzero"`
+	// Daemon makes the agent idle in place of ending; nil means that it ends.
+	Daemon *Daemon `json:"daemon,omitempty"`
 	// StateVersion is the version of the session's state that the agent's tools
 	// write. A session of another version is migrated when a run begins.
 	StateVersion int `json:"state_version,omitempty"`
@@ -247,6 +249,12 @@ func (d Definition) Check() error {
 	if err := d.Compaction.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
+	if err := d.Daemon.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	if d.Daemon != nil && len(d.Require) > 0 {
+		return Errorf(InvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).At("require")
+	}
 	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers())
 }
 
@@ -318,6 +326,7 @@ func (d Definition) WithDefaults() Definition {
 	d.ModelTimeout = or(d.ModelTimeout, Duration(10*time.Minute))
 	d.ModelSilence = or(d.ModelSilence, Duration(time.Minute))
 	d.Compaction = d.Compaction.WithDefaults()
+	d.Daemon = d.Daemon.WithDefaults()
 	if d.Completion == "" {
 		d.Completion = CompleteNatural
 	}

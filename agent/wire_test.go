@@ -50,7 +50,8 @@ func samples() map[EventType]Event {
 	}
 }
 
-// Whatever a run records, a reader is told: no type is forgotten here.
+// Whatever a run records, a reader is told: no type is forgotten here (HL-101,
+// OA-28, PA-72).
 func TestEveryTypeHasItsWireForm(t *testing.T) {
 	empty := map[EventType]bool{TurnStarted: true, ModelRetried: true}
 	types := eventTypes(t)

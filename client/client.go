@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -83,9 +82,11 @@ type StartOptions struct {
 	Briefing *agent.Handoff
 }
 
-// Start begins a run of an agent. Its errors are [agent.InvalidInput] before
-// anything is sent, [agent.Busy] where the session has a live run, and those of
-// reaching the server. An agent that no worker has fails the run, not the start.
+// Start begins a run of an agent. The text may be empty where the options say what
+// to do, and for a daemon, which goes on with what waits for it, or idles; any other
+// run fails then. Its errors are [agent.InvalidInput] before anything is sent,
+// [agent.Busy] where the session has a live run, and those of reaching the server.
+// An agent that no worker has fails the run, not the start.
 func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) (*Run, error) {
 	if o == nil {
 		o = &StartOptions{}
@@ -94,10 +95,15 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	if session == "" {
 		session = uuid.Must(uuid.NewV7()).String()
 	}
-	return c.start(ctx, session, agent.Start{
+	return c.start(ctx, session, o.Input(name, text))
+}
+
+// Input is the workflow's input that a start with these options has (wire §3).
+func (o *StartOptions) Input(name, text string) agent.Start {
+	return agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: text, Data: o.Data, Briefing: o.Briefing},
 		By: o.By, Limits: o.Limits, Labels: o.Labels, Carry: o.Carry, Park: o.Park,
-	})
+	}
 }
 
 func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
@@ -118,12 +124,7 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 
 // startOptions are those of every start.
 func (c *Client) startOptions(session string, start agent.Start) client.StartWorkflowOptions {
-	now := time.Now()
-	return client.StartWorkflowOptions{
-		ID: session, TaskQueue: c.taskQueue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(start.Agent, agent.Pending, now)...),
-		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: start.Labels}},
-	}
+	return signals.StartOptions(session, c.taskQueue, start, time.Now())
 }
 
 // check refuses here what the run would refuse there.

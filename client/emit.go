@@ -13,10 +13,14 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // EmitOptions says more of an event; nil means every default.
 type EmitOptions struct {
+	// Session is the one that is told, whatever it waits for: what it refuses is an
+	// error then. Empty means every run that waits for the topic, or hears it.
+	Session string
 	// ID makes an event that is emitted again the same one for every run that has
 	// had it; empty means a new one.
 	ID string
@@ -39,13 +43,18 @@ type NotEmitted struct {
 	Error   *agent.Error `json:"error"`
 }
 
-// Emit tells every run that waits for a topic of an event. The payload is
-// anything that is an object, a list or a scalar in JSON; nil is none. Runs are
-// found by a listing, which may be behind by a moment: a run that has just begun
-// to wait may be missed. One that waits no longer, or for another payload, does
-// not count. Errors are
-// [agent.InvalidInput] and [agent.TooLarge] before anything is sent, and those of
-// listing; what could not be told to one run is in Failed.
+// Emit tells every run that waits for a topic of an event, and every daemon that
+// hears it. The payload is anything that is an object, a list or a scalar in JSON;
+// nil is none. Runs are found by a listing, which may be behind by a moment: a run
+// that has just begun to wait may be missed. One that waits no longer, or for
+// another payload, does not count. Errors are [agent.InvalidInput] and
+// [agent.TooLarge] before anything is sent, and those of listing; what could not be
+// told to one run is in Failed.
+//
+// With a session, that one is told, and what it refuses is the error: [agent.Closed]
+// where its run is at an end, [agent.Stale] where it does not wait for such an event
+// or is being stopped, [agent.QueueFull] where a daemon has too many. An event that
+// was refused has had no effect: emit it again, with the same id.
 func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOptions) (Emitted, error) {
 	if o == nil {
 		o = &EmitOptions{}
@@ -61,10 +70,24 @@ func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOpt
 	if err := checkCommand(order); err != nil {
 		return Emitted{}, err
 	}
+	if o.Session != "" {
+		return c.emitTo(ctx, o.Session, order)
+	}
 	e := &emitter{client: c, order: order, slots: make(chan struct{}, atOnce)}
 	err := e.all(ctx)
 	slices.SortFunc(e.done.Failed, func(a, b NotEmitted) int { return cmp.Compare(a.Session, b.Session) })
 	return e.done, err
+}
+
+func (c *Client) emitTo(ctx context.Context, session string, order agent.EmitOrder) (Emitted, error) {
+	ack, err := c.say(ctx, session, order)
+	if err == nil && ack.Effect == agent.Moot {
+		err = tooLate(session, order, ack)
+	}
+	if err != nil {
+		return Emitted{}, err
+	}
+	return Emitted{Sent: 1}, nil
 }
 
 // emitter tells many runs of one event, a few at once.
@@ -80,7 +103,7 @@ type emitter struct {
 func (e *emitter) all(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for info, err := range e.client.executions(ctx, liveOnes+isWaitingFor("topic:"+e.order.Topic)) {
+	for info, err := range e.client.executions(ctx, liveOnes+hears(e.order.Topic)) {
 		if err != nil {
 			return fmt.Errorf("listing the runs that wait for %s: %w", e.order.Topic, err)
 		}
@@ -91,6 +114,11 @@ func (e *emitter) all(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// hears is the condition that a run waits for a topic, or is a daemon that hears all.
+func hears(topic string) string {
+	return fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote("topic:"+topic), signals.Quote(agent.HearsAll))
 }
 
 func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Of one listing comes every open request; no run is asked.
+// Of one listing comes every open request; no run is asked (HL-92, HL-94).
 func TestInbox(t *testing.T) {
 	long := time.Now().Add(-48 * time.Hour).Truncate(time.Second).UTC()
 	late := time.Now().Add(-time.Minute).Truncate(time.Second).UTC()
@@ -100,7 +100,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// What a start may say beside its text reaches the run.
+// What a start may say beside its text reaches the run (HL-82, HL-120).
 func TestStartParkedWithABriefing(t *testing.T) {
 	var begun agent.Start
 	f := &fake{begin: func(s agent.Start) (string, error) { begun = s; return "01a1", nil }}

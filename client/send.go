@@ -52,7 +52,7 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 			run.acted(ack.Seq)
 			return run, nil
 		case err == nil:
-			err = tooLate(session, ack)
+			err = tooLate(session, order, ack)
 		}
 		if child := strings.Contains(session, "/"); child || !errors.Is(err, agent.Closed) && !errors.Is(err, agent.NotFound) {
 			return nil, err
@@ -67,8 +67,8 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 	}
 }
 
-func tooLate(session string, ack agent.Ack) error {
-	e := agent.Errorf(agent.Closed, "send came too late: the run of session %s was at its end", session)
+func tooLate(session string, command agent.Command, ack agent.Ack) error {
+	e := agent.Errorf(agent.Closed, "%s came too late: the run of session %s was at its end; say it again, with the same id, to the next one", command.Verb(), session)
 	e.Session, e.Run, e.Status = session, ack.Run, ack.Status
 	return e
 }

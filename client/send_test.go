@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// A live run takes a message (OA-111, HA-99).
 func TestSendToALiveRun(t *testing.T) {
 	f := &fake{update: func(_ context.Context, session string, _ agent.Command) (agent.Ack, error) {
 		return agent.Ack{Session: session, Run: "01a1", Seq: 7, Effect: agent.Accepted}, nil
@@ -36,7 +37,7 @@ func atEnd(t *testing.T) *fake {
 	}
 }
 
-// At an end it begins the next run, with the agent of the last.
+// At an end it begins the next run, with the agent of the last (OA-111, HA-99).
 func TestSendBeginsTheNextRun(t *testing.T) {
 	f := atEnd(t)
 	var begun agent.Start
@@ -55,6 +56,8 @@ func TestSendBeginsTheNextRun(t *testing.T) {
 	require.ErrorIs(t, err, agent.Closed, "nobody but its parent begins a child")
 }
 
+// Where there is no session a message begins one, for the agent that it names, or
+// is refused (OA-111).
 func TestSendToNoSession(t *testing.T) {
 	missing := serviceerror.NewNotFound("no such workflow")
 	f := &fake{
@@ -122,6 +125,8 @@ func TestSendWaitsForTheEnd(t *testing.T) {
 	}
 }
 
+// An event goes to the runs that wait for its topic, a few at a time, and says
+// which of them it did not reach (OA-15, OA-115, HL-116).
 func TestEmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
@@ -156,7 +161,7 @@ func TestEmit(t *testing.T) {
 		require.Equal(t, []string{"s-02", "r-02"}, []string{got.Failed[0].Session, got.Failed[0].Run})
 		require.Equal(t, agent.NoWorker, got.Failed[1].Error.Code)
 		require.EqualValues(t, atOnce, most.Load())
-		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND FermataWaitsFor = 'topic:orders.paid'", f.queries[0])
+		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND (FermataWaitsFor = 'topic:orders.paid' OR FermataWaitsFor = 'every_topic')", f.queries[0])
 		require.Contains(t, f.said, agent.Command(agent.EmitOrder{Order: agent.Order{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))
 	})
 }

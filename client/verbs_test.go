@@ -17,7 +17,7 @@ import (
 
 var errCompleted = serviceerror.NewNotFound("workflow execution already completed")
 
-// The server tells in two ways that a verb came too late.
+// The server tells in two ways that a verb came too late (HX-86).
 func TestAVerbThatComesTooLate(t *testing.T) {
 	for _, late := range []error{errCompleted, serviceerror.NewNotFound("workflow update was aborted by closing workflow")} {
 		f := &fake{update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, late }}
@@ -92,7 +92,7 @@ func TestWhatCantBeMeantIsNotSent(t *testing.T) {
 }
 
 // A cancel of a run that has ended changes nothing and is no error, whether the
-// session is at rest or has another run.
+// session is at rest or has another run (HL-51).
 func TestCancelOfAnEndedRun(t *testing.T) {
 	for _, refusal := range []error{errCompleted, agent.Errorf(agent.Stale, "another run is live")} {
 		f := &fake{
@@ -111,6 +111,7 @@ func TestCancelOfAnEndedRun(t *testing.T) {
 	}
 }
 
+// Whether a resume would be taken is read from the status (HX-12, HX-29).
 func TestCanResume(t *testing.T) {
 	own, inherited := agent.Hold{From: agent.HoldOwn}, agent.Hold{From: agent.HoldInherited}
 	asked := []agent.Request{{ID: "q-1"}}
@@ -172,7 +173,8 @@ func TestAtMostEightUpdatesAtOnce(t *testing.T) {
 	})
 }
 
-// Where no worker answers, the same verb with the same id is left for later.
+// Where no worker answers, the same verb with the same id is left for later
+// (HX-21).
 func TestSayOrLeave(t *testing.T) {
 	for name, update := range map[string]func(context.Context, string, agent.Command) (agent.Ack, error){
 		"nobody polls": func(context.Context, string, agent.Command) (agent.Ack, error) {

@@ -73,6 +73,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// Whoever waits is told of a rest that is there already (HL-25, OA-20, OA-22,
+// OA-113).
 func TestWaitReturnsARestThatIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
@@ -111,7 +113,7 @@ func TestWaitIsWoken(t *testing.T) {
 	})
 }
 
-// About one notice in a hundred is lost in the server.
+// About one notice in a hundred is lost in the server (HX-97).
 func TestWaitBearsALostNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)
@@ -165,7 +167,7 @@ func TestWaitWithoutAWorker(t *testing.T) {
 }
 
 // A run that goes on in another execution is waited for there, and one that ends
-// or is stopped has its own Outcome.
+// or is stopped has its own Outcome (HX-11).
 func TestWaitFollowsTheRunToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWaiting(t)

@@ -10,6 +10,9 @@ import (
 // server's defaults, and why. The defaults protect a cluster from its users; here
 // there is one user, who waits.
 var settings = dynamicconfig.StaticClient{
+	// Tests skip time: a week goes by in a moment, for one run at a time.
+	dynamicconfig.WorkflowTimeSkippingEnabled.Key(): true,
+
 	// A queue's reader may look for new tasks 20 times a second by default, so
 	// every step of a run (an activity scheduled, a child started, a timer fired)
 	// waits up to 50 ms. This is the largest single gain: a turn of a model and a

@@ -1,9 +1,12 @@
 package devserver
 
 import (
+	"log/slog"
 	"sync"
 	"testing"
 
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 )
 
@@ -18,6 +21,18 @@ func ForTest(t testing.TB) *Server {
 	}
 	t.Cleanup(s.Stop)
 	return s
+}
+
+// Client returns a client for the time of a test, with the SDK's own log left out.
+// A server that can't be reached fails the test.
+func (s *Server) Client(t testing.TB) client.Client {
+	t.Helper()
+	c, err := s.Dial(t.Context(), client.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // ofPackage is the server that a package's tests share. A test binary is one

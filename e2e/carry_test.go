@@ -301,7 +301,8 @@ func (s *stage) shout(ctx context.Context, run *client.Run, text string, n int, 
 }
 
 // What a run waits for is the same in every execution: an answer, an approval, a
-// time. An answer is taken once, and what has a time comes at that time.
+// time. An answer is taken once, and what has a time comes at that time (HL-81,
+// HX-34, HX-54, HX-58, OA-71).
 func TestCarryWhatIsWaitedFor(t *testing.T) {
 	const wait = 6 * time.Second
 	s := early(t, 40)

@@ -153,7 +153,7 @@ func (c *crew) children(t *testing.T) (told []string) {
 
 // A run that is carried over again and again hears of agents in the background
 // that end before, meanwhile and after, knows them all, and can stop those that
-// live, also while it is carried over.
+// live, also while it is carried over (HA-96, HA-98, HA-100, HA-109).
 func TestCarryWithAgentsInTheBackground(t *testing.T) {
 	c := newCrew(t, 60, "early", "middle", "late", "never")
 	run := c.begin(t, "lead", nil)

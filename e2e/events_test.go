@@ -129,7 +129,7 @@ func (s *stage) team(t *testing.T, script *testsuite.Script, tools ...tool.Tool)
 // Readers connect, drop off and come back at any place of a run that goes on over
 // many executions, with agents that work for it in the background: each has the
 // log, the whole log, in its order and once. And so it stays when Temporal has
-// forgotten the run.
+// forgotten the run (HX-40, HX-72, OA-87, PA-42).
 func TestEventsForReadersThatComeAndGo(t *testing.T) {
 	const turns, readers = 120, 20
 	server, err := devserver.Start(t.Context(), &devserver.Options{InMemory: true, ContinueAsNewAt: 150})
@@ -217,7 +217,7 @@ func (s *stage) forgotten(t *testing.T, session string, want []string) {
 }
 
 // A reader that stays gets the session's next run too. One that does not follow
-// gets what there is.
+// gets what there is (HX-04).
 func TestEventsOverRuns(t *testing.T) {
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"}))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -295,7 +295,8 @@ func TestEventsWithoutAWorker(t *testing.T) {
 }
 
 // Pieces come while the model talks, each in its place: behind the turn that they
-// are of, before the message that says all of them, and void ones are called so.
+// are of, before the message that says all of them, and void ones are called so
+// (HX-13, HX-41).
 func TestEventsLive(t *testing.T) {
 	const words = "It was a dark and stormy night and the rain fell in torrents."
 	s := setup(t, agent.Definition{ModelAttempts: 2}, testsuite.NewScript(

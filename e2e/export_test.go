@@ -78,7 +78,8 @@ func payer(paid chan<- string) (agent.Definition, *testsuite.Script, tool.Tool) 
 }
 
 // A run with an open approval goes on in another cluster: what was shown before
-// the move is still what is decided, and no model is asked before that.
+// the move is still what is decided, and no model is asked before that (PA-09,
+// PA-21).
 func TestExportAnApproval(t *testing.T) {
 	paid := make(chan string, 9)
 	def, script, pay := payer(paid)
@@ -142,8 +143,8 @@ func TestExportAnApproval(t *testing.T) {
 	require.ErrorIs(t, err, agent.Stale, "it has a log there")
 }
 
-// A question is answered where the run is now; one whose deadline passes on the way
-// is decided by it, without another model call for the same turn.
+// A question is answered where the run is now; one whose deadline passes on the
+// way is decided by it, without another model call for the same turn (PA-79).
 func TestExportAQuestionWithADeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		deadline time.Duration
@@ -201,7 +202,7 @@ func (s *stage) ended(t *testing.T, run *client.Run) *client.Run {
 }
 
 // What is no good is refused before anything is changed; what a worker refuses can
-// be imported again.
+// be imported again (PA-15, PA-16, PA-20, PA-95).
 func TestExportRefused(t *testing.T) {
 	def := agent.Definition{Tools: []string{agent.AskUserTool}}
 	script := testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "slow", Delay: patience})

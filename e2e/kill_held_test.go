@@ -80,7 +80,7 @@ func waitFor(t *testing.T, run *client.Run) *agent.Outcome {
 }
 
 // A run that waits for an answer loses nothing when its worker is killed, however
-// often, and neither does the answer.
+// often, and neither does the answer (HL-12, HL-46, HL-47, OA-30, PA-78).
 func TestKilledWhileSuspended(t *testing.T) {
 	c := newCell(t, "kill-held")
 	run, err := c.Start(t.Context(), "asker", "ask", nil)
@@ -110,7 +110,7 @@ func TestKilledWhileSuspended(t *testing.T) {
 }
 
 // A tree that is being stopped ends with every agent's handoff, though its workers
-// are killed while they sum up and drain.
+// are killed while they sum up and drain (HX-84).
 func TestKilledWhileStopping(t *testing.T) {
 	var all sync.WaitGroup
 	for seed := range uint64(3) {
@@ -152,8 +152,8 @@ func lingering(t *testing.T, run *client.Run) {
 	}, patience, 20*time.Millisecond)
 }
 
-// Parked runs hold nothing: a hundred of them lose their worker, another one starts, and
-// each goes on.
+// Parked runs hold nothing: a hundred of them lose their worker, another one
+// starts, and each goes on (HL-03, HL-63, HL-82, HL-115, HA-111).
 func TestParkedRunsHoldNothing(t *testing.T) {
 	const runs = 100
 	script := testsuite.NewScript(testsuite.Reply{Text: "done"})

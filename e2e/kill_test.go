@@ -124,8 +124,8 @@ func kill(cmd *exec.Cmd) {
 }
 
 // Workers are killed with -9 at any moment of a run, again and again: the run
-// completes, each payment was made once or is marked as unknown, and no message
-// is doubled or lost.
+// completes, each payment was made once or is marked as unknown, and no message is
+// doubled or lost (HX-30, HX-38, OA-95, OA-98, OA-99, OA-101).
 func TestWorkersKilledAtAnyMoment(t *testing.T) {
 	server := devserver.ForPackage(t)
 	c, err := server.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})

@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// A thousand turns of ten kilobytes: the run goes on over several executions,
-// none of which grows beyond what Temporal likes, and the whole is still there.
+// A thousand turns of ten kilobytes: the run goes on over several executions, none
+// of which grows beyond what Temporal likes, and the whole is still there (OA-63).
 func TestAThousandTurns(t *testing.T) {
 	const turns = 1000
 	var replies []testsuite.Reply

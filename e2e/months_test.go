@@ -63,7 +63,7 @@ func counter() tool.Tool {
 }
 
 // A session of 200 runs and 2,000 turns whose workers are replaced at random has
-// the transcript of one that nobody disturbed, byte for byte.
+// the transcript of one that nobody disturbed, byte for byte (HX-38).
 func TestASessionOfMonths(t *testing.T) {
 	server := devserver.ForPackage(t)
 	calm, wild := on(t, server), on(t, server)

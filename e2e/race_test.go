@@ -50,7 +50,7 @@ func TestStopAgainstResume(t *testing.T) {
 }
 
 // Interrupt against completion: the run is held, or was done and the interrupt is
-// told so; never both.
+// told so; never both (HX-19).
 func TestInterruptAgainstCompletion(t *testing.T) {
 	moot, held, closed := 0, 0, 0
 	for i := range 20 {
@@ -78,7 +78,7 @@ func TestInterruptAgainstCompletion(t *testing.T) {
 	t.Logf("held %d, moot %d, closed %d", held, moot, closed)
 }
 
-// Answer against its deadline: one of them decides, and one alone.
+// Answer against its deadline: one of them decides, and one alone (HX-59).
 func TestAnswerAgainstTimeout(t *testing.T) {
 	for i := range 5 {
 		s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(time.Second), Default: "nobody"}}, testsuite.NewScript(
@@ -103,7 +103,7 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 }
 
 // A verb against the start of a child: the child is held before its first call, or
-// is stopped in it; it does not work on under a held parent.
+// is stopped in it; it does not work on under a held parent (HX-78).
 func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
 	f := plant(t, 3)
 	for i := range 8 {
@@ -137,7 +137,8 @@ func (f *forest) rests(t *testing.T, run *client.Run) {
 	}, patience, 20*time.Millisecond)
 }
 
-// What is refused by a validator is not in the history at all.
+// What is refused by a validator is not in the history at all (HL-39, HX-57,
+// HX-87, OA-19, OA-43, OA-44, OA-57, PA-14, PA-18, PA-95).
 func TestRefusedUpdatesLeaveNoTrace(t *testing.T) {
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 		testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"}))

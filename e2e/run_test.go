@@ -66,6 +66,8 @@ func TestWhatATurnCosts(t *testing.T) {
 	}
 }
 
+// The next run of a session knows what was said in those before (HX-02, OA-84,
+// OA-86, HA-25, HA-32, HA-99, HA-101).
 func TestASessionGoesOn(t *testing.T) {
 	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
 	s := setup(t, agent.Definition{}, script)

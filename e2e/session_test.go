@@ -56,7 +56,7 @@ func payments(n int) []testsuite.Reply {
 
 // At each checkpoint of a run a fork finds the conversation and the state as they
 // were there, the payments before it are not made again, and the plan names those
-// that are.
+// that are (HX-31, HX-62, HX-66, HA-32, HA-136).
 func TestForkAtEveryCheckpoint(t *testing.T) {
 	const turns = 4
 	l := &till{}
@@ -100,7 +100,7 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 }
 
 // A live run can be forked into a session of its own, which has its log from the
-// first moment: nothing is collected that it needs.
+// first moment: nothing is collected that it needs (OA-87).
 func TestForkALiveRun(t *testing.T) {
 	l := &till{}
 	replies := payments(2)
@@ -140,7 +140,8 @@ func TestForkALiveRun(t *testing.T) {
 }
 
 // A fork in place goes on in the same session: the log tells of both, the model
-// knows of one, and going back to before the fork finds what it left.
+// knows of one, and going back to before the fork finds what it left (HX-26,
+// HX-28, HX-66, HX-71, OA-39, OA-97).
 func TestForkInPlace(t *testing.T) {
 	l := &till{}
 	s := setup(t, agent.Definition{}, testsuite.NewScript(payments(2)...), l.tool())
@@ -175,7 +176,7 @@ func TestForkInPlace(t *testing.T) {
 }
 
 // After each kind of failure a retry goes on where the run stood, with new limits,
-// and pays nothing twice.
+// and pays nothing twice (HX-42, HX-43, HX-48).
 func TestRetryAfterEveryFailure(t *testing.T) {
 	broken := func(n int, kind agent.FaultKind) []testsuite.Reply {
 		replies := payments(2)
@@ -227,7 +228,7 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 	}
 }
 
-// Of fifty retries at once one runs.
+// Of fifty retries at once one runs (HX-46).
 func TestOneOfFiftyRetriesWins(t *testing.T) {
 	l := &till{}
 	replies := payments(1)
@@ -260,7 +261,7 @@ func TestOneOfFiftyRetriesWins(t *testing.T) {
 }
 
 // What a terminated run had done is in the log of the session's next run, its
-// calls closed and its end told.
+// calls closed and its end told (HX-39).
 func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 	for name, from := range map[string]agent.EventType{"in a call": agent.CallStarted, "in a turn": agent.TurnStarted} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +304,8 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 	}
 }
 
-// Without Temporal's history the session goes on from the store.
+// Without Temporal's history the session goes on from the store (HL-44, HX-09,
+// HX-11, OA-86).
 func TestASessionOutlivesItsHistory(t *testing.T) {
 	l := &till{}
 	s := on(t, devserver.ForPackage(t))
@@ -379,7 +381,8 @@ func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
 }
 
 // A run whose suspension can't be stored does not say that it is suspended; it
-// says why, and rests when the store is back.
+// says why, and rests when the store is back (HL-12, HL-13, OA-08, OA-60, OA-61,
+// OA-62, OA-82, OA-106).
 func TestTheStoreFailsAtASuspension(t *testing.T) {
 	s := on(t, devserver.ForPackage(t))
 	b := &breakable{Dir: s.dir}
@@ -409,7 +412,8 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 	require.Nil(t, v.Fault)
 }
 
-// The state that an older version of an agent has kept is migrated for the newer.
+// The state that an older version of an agent has kept is migrated for the newer
+// (OA-105).
 func TestStateIsMigrated(t *testing.T) {
 	l := &till{}
 	s := on(t, devserver.ForPackage(t))
@@ -443,7 +447,7 @@ func TestStateIsMigrated(t *testing.T) {
 	require.Equal(t, "100", messages[len(messages)-2].Parts[0].Result.Text)
 }
 
-// A run that carries a summary over knows it, and not what was said.
+// A run that carries a summary over knows it, and not what was said (HA-101).
 func TestCarryCompact(t *testing.T) {
 	script := testsuite.NewScript(testsuite.Reply{Match: "Your summary will replace", Text: "we said hello"}, testsuite.Reply{Text: "hello"}, testsuite.Reply{Text: "hello"})
 	s := setup(t, agent.Definition{}, script)

@@ -13,7 +13,7 @@ import (
 )
 
 // Every command of docs/sessions.md does what the page says, in an empty directory
-// and in the page's order. Its comments are those of [TestTemporalDoc].
+// and in the page's order. Its comments are those of [TestTemporalDoc] (HX-93).
 func TestSessionsDoc(t *testing.T) {
 	bin := t.TempDir()
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "fermata"), "github.com/fermata-agents/fermata/cmd/fermata").CombinedOutput()

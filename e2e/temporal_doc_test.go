@@ -32,8 +32,8 @@ import (
 )
 
 // Every command of docs/temporal-cli.md does what the page says, with the real
-// temporal command on a real server. Comments before a block say what it needs and
-// what comes of it:
+// temporal command on a real server (HX-90, HX-93). Comments before a block say what
+// it needs and what comes of it:
 //
 //	needs: a run trip-42 of planner: Plan a trip    begins one, in the place of a live one
 //	needs: TOKEN of ana@acme.com for trip-42 q-1    makes one, in the environment
@@ -375,7 +375,7 @@ func TestTemporalDocRawClient(t *testing.T) {
 	require.Equal(t, "I am ana", messages[2].Parts[0].Result.Text)
 }
 
-// What docs/holding.md shows is what the code reads.
+// What docs/holding.md shows is what the code reads (HL-114, HX-93).
 func TestHoldingDoc(t *testing.T) {
 	data, err := os.ReadFile("../docs/holding.md")
 	require.NoError(t, err)

@@ -111,7 +111,7 @@ func (f *forest) still(t *testing.T, run *client.Run, nodes int, want agent.Stat
 }
 
 // An interrupt of the root stops all that runs below it, at any depth; resumed, all
-// goes on, and nothing that was done is done again.
+// goes on, and nothing that was done is done again (HX-76, HX-81).
 func TestInterruptATree(t *testing.T) {
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
@@ -144,7 +144,8 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 	require.Equal(t, agent.Completed, f.rest(t, run).Status)
 }
 
-// A stop gives every agent its chance to sum up, and folds them in order.
+// A stop gives every agent its chance to sum up, and folds them in order (HL-56,
+// HX-80, HA-140).
 func TestStopATree(t *testing.T) {
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
@@ -161,7 +162,8 @@ func TestStopATree(t *testing.T) {
 	f.still(t, run, 7, agent.Stopped)
 }
 
-// A tree whose root is cancelled, or terminated by somebody, ends as a whole.
+// A tree whose root is cancelled, or terminated by somebody, ends as a whole
+// (HL-52).
 func TestNoChildOutlivesItsParent(t *testing.T) {
 	for name, end := range map[string]func(*forest, *client.Run) error{
 		"cancel": func(f *forest, run *client.Run) error { _, err := run.Cancel(t.Context(), ""); return err },

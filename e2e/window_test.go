@@ -105,7 +105,7 @@ func (n *narrow) answer(last string) string {
 
 // A conversation of 3 MB and a message of half a megabyte, with a model that takes
 // 100,000 tokens: the run goes on, no request is over the window, no call is torn
-// from its result, and the transcript has every word.
+// from its result, and the transcript has every word (HA-80, HA-82, HA-85).
 func TestAConversationOverTheWindow(t *testing.T) {
 	n := &narrow{}
 	server := httptest.NewServer(n)

@@ -104,6 +104,7 @@ func TestPartsThatCantBeRead(t *testing.T) {
 	}
 }
 
+// Where no model sums up, a rule does (HL-58, HL-59).
 func TestSummariesByRule(t *testing.T) {
 	long := strings.Repeat("ü", maxSummary)
 	for name, c := range map[string]struct {

@@ -103,6 +103,7 @@ func jsonOf(t *testing.T, v any) []byte {
 	return b
 }
 
+// A handoff has one form, which a file holds, and one page (HL-54, HA-140, PA-71).
 func TestGoldenHandoffs(t *testing.T) {
 	for name, h := range goldens() {
 		t.Run(name, func(t *testing.T) {

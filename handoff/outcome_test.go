@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// Whatever a run below came to is folded in as it ended (HL-56).
 func TestOutcomesFoldIn(t *testing.T) {
 	one := func(what string) []agent.Item {
 		return []agent.Item{{What: what, Ref: "session:p/c-1", By: "p/c-1"}}
@@ -74,6 +75,7 @@ func TestAStoppedChildHasItsOwnHandoff(t *testing.T) {
 	require.NotEqual(t, own.Usage, got.Usage, "the outcome's own handoff is not changed")
 }
 
+// What a run below answers is cut where it is long (HA-104).
 func TestLongOutcomesAreCut(t *testing.T) {
 	for _, status := range []agent.Status{agent.Completed, agent.Failed, agent.Cancelled} {
 		h := OfOutcome(agent.Outcome{Status: status, Session: "s", Text: strings.Repeat("x", 100_000), Reason: strings.Repeat("r", 100_000)})

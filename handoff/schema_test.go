@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// A handoff fits its schema (PA-71).
 func TestHandoffsFitTheSchema(t *testing.T) {
 	schema := resolved(t, Schema())
 	all := goldens()
@@ -45,7 +46,8 @@ func TestTheSchemaRefuses(t *testing.T) {
 	}
 }
 
-// The schema's properties are the fields of the Go types, so neither can drift.
+// The schema's properties are the fields of the Go types, so neither can drift
+// (HL-55).
 func TestTheSchemaHasTheFieldsOfTheType(t *testing.T) {
 	require.NotContains(t, string(Schema()), "$id")
 	root := resolved(t, Schema()).Schema()

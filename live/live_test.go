@@ -46,7 +46,8 @@ func TestASubscriptionHearsItsSessionInOrder(t *testing.T) {
 	require.Equal(t, []Event{text("a", "4")}, again.Take())
 }
 
-// A reader that does not read holds nobody up and costs a bounded part of memory.
+// A reader that does not read holds nobody up and costs a bounded part of memory
+// (OA-110).
 func TestASlowReaderIsToldWhatItLost(t *testing.T) {
 	h := NewHub()
 	s := subscribe(t, h, "a")

@@ -30,6 +30,7 @@ func TestFault(t *testing.T) {
 	}
 }
 
+// No key is in a fault, however long its text (PA-62).
 func TestFaultShowsNoSecret(t *testing.T) {
 	got := model.Fault(agent.FaultAuth, 401, 0, "wrong key sk-1: sk-1 is not for pass", "sk-1", "", "pass").Message
 	if want := "wrong key [secret]: [secret] is not for [secret]"; got != want {
@@ -55,6 +56,7 @@ func TestFaultIsBounded(t *testing.T) {
 	}
 }
 
+// An answer's status tells what kind of fault it is (PA-62).
 func TestKindOf(t *testing.T) {
 	for kind, statuses := range map[agent.FaultKind][]int{
 		agent.FaultAuth:       {401, 403},

@@ -13,7 +13,6 @@ const (
 	maxGrace    = agent.Duration(time.Minute)
 	minDeadline = agent.Duration(2 * time.Second) // no timer of ours is shorter
 	maxDeadline = agent.Duration(time.Hour)
-	maxTopic    = 128
 	maxBy       = 256
 	maxRequest  = 300 // a request's id with the way to it
 )
@@ -142,7 +141,7 @@ func checkOne(a agent.AnswerTo, within string) error {
 }
 
 func checkEmit(o agent.EmitOrder) error {
-	if err := CheckTopic(o.Topic); err != nil {
+	if err := agent.CheckTopic(o.Topic); err != nil {
 		return err.At("topic")
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -15,19 +14,6 @@ import (
 
 // maxConditions bounds what a run waits for at once: listings find it by all of it.
 const maxConditions = 8
-
-var topicForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-
-// CheckTopic tells whether a topic can be emitted and waited for.
-func CheckTopic(topic string) *agent.Error {
-	switch {
-	case topic == "":
-		return agent.Errorf(agent.InvalidInput, "topic is missing; name one, such as orders.paid")
-	case len(topic) > maxTopic || !topicForm.MatchString(topic):
-		return agent.Errorf(agent.InvalidInput, "topic %q: use 1 to %d letters, digits, '.', '_' or '-', beginning with a letter or digit", topic, maxTopic)
-	}
-	return nil
-}
 
 // DecodeConditions reads conditions strictly, wherever they come from: a start,
 // a model's call, a person (catalogue HA-139). No data at all are conditions that
@@ -108,7 +94,7 @@ func tidy(c *agent.Condition, within string) error {
 	}
 	event := *c.Event
 	event.Topic = strings.TrimSpace(event.Topic)
-	if err := CheckTopic(event.Topic); err != nil {
+	if err := agent.CheckTopic(event.Topic); err != nil {
 		return err.At(within + "event.topic")
 	}
 	if _, err := schemaOf(event.Match); err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // Conditions are read by one reader wherever they come from, a start among them,
-// so that the same fault is told in the same way (catalogue HL-65 to HL-70, HA-139).
+// so that the same fault is told in the same way (catalogue HL-65 to HL-70,
+// HA-139, HL-120, OA-114).
 func TestConditionsThatCantBeMeant(t *testing.T) {
 	for data, path := range map[string]string{
 		// HL-65: unknown keys, with their path.
@@ -57,6 +58,8 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 	}
 }
 
+// What conditions may say, and what they mean where they are silent (HL-63, HL-64,
+// HL-68, HL-69).
 func TestConditions(t *testing.T) {
 	paid := &agent.EventCondition{Topic: "orders.paid"}
 	for data, want := range map[string]agent.Conditions{

@@ -58,6 +58,8 @@ func said() map[string]any {
 	}
 }
 
+// Whatever is said to a run and by it has one form, which a file holds (HL-26,
+// HL-101, HL-102, HX-68, HX-69, HX-70, HA-149, PA-63, PA-73).
 func TestGoldenPayloads(t *testing.T) {
 	all := said()
 	maps.Copy(all, held())

@@ -76,8 +76,8 @@ func CheckStart(s agent.Start) error {
 	if err := s.Limits.Check(); err != nil {
 		return err
 	}
-	if s.From != nil && empty(s.Input) {
-		return nil // it goes on where the checkpoint is
+	if empty(s.Input) && s.Park == nil {
+		return nil // it goes on where its checkpoint is, or is a daemon's: the run knows
 	}
 	return checkInput(s.Input)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -106,6 +107,22 @@ func Say(ctx context.Context, c client.Client, session string, command agent.Com
 	return ack, unsaid(session, command, err)
 }
 
+// SayOrStart says something by update to the session's live run or, where none is,
+// to the next, which it begins in the same call. Errors are those of [Say].
+func SayOrStart(ctx context.Context, c client.Client, o client.StartWorkflowOptions, start agent.Start, command agent.Command) (ack agent.Ack, err error) {
+	o.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: c.NewWithStartWorkflowOperation(o, WorkflowType, start),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID: command.Common().ID, UpdateName: string(command.Verb()), Args: []any{command}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err == nil {
+		err = h.Get(ctx, &ack)
+	}
+	return ack, unsaid(o.ID, command, err)
+}
+
 // SayLater says something by signal, which nobody has to be there to hear. What
 // has to be refused then is shown in the run's status.
 func SayLater(ctx context.Context, c client.Client, session string, command agent.Command) error {
@@ -126,7 +143,11 @@ func unsaid(session string, command agent.Command, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &missing) && closing(missing.Message):
-		e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at an end; send begins the next one", command.Verb(), session)
+		next := "send begins the next one"
+		if command.Verb() == agent.Emit {
+			next = "start the next one and emit again, with the same id: a daemon takes it then"
+		}
+		e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at an end; %s", command.Verb(), session, next)
 		e.Session = session
 		return e
 	}

@@ -17,6 +17,8 @@ type refused struct {
 	path string
 }
 
+// What can not be meant is refused with its code and the path of the field (HL-38,
+// HL-61, HX-27, HX-60, OA-14, OA-45, OA-74, PA-14).
 func TestVerbsThatCantBeMeant(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	long := strings.Repeat("x", 64<<10)

@@ -16,7 +16,8 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		path string
 	}{
 		``:                                   {agent.InvalidInput, "agent"},
-		`{"agent":"a"}`:                      {agent.InvalidInput, "input"},
+		`{"agent":"a","input":{"text":" "}}`: {agent.InvalidInput, "input.text"},
+		`{"agent":"a","park":{}}`:            {agent.InvalidInput, "input"},
 		`{"agent":"A","input":{"text":"x"}}`: {agent.InvalidInput, "agent"},
 		`{"v":2,"agent":"a","input":{"text":"x"}}`:                                          {agent.Incompatible, "v"},
 		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.InvalidInput, "carry"},

@@ -28,6 +28,7 @@ func TestWhatACrashLeftIsRemoved(t *testing.T) {
 	require.FileExists(t, writing)
 }
 
+// Files are a store as every other (OA-89).
 func TestDirIsAStore(t *testing.T) {
 	testsuite.Store(t, func(t *testing.T) store.Store {
 		d, err := store.OpenDir(t.TempDir(), nil)

@@ -72,6 +72,8 @@ type Head struct {
 	Seq int64 `json:"seq"`
 	// Posts are the last messages that came with an id.
 	Posts []agent.Post `json:"posts,omitempty"`
+	// Inbox is what the run has taken and not dealt with up to Seq.
+	Inbox agent.Inbox `json:"inbox,omitzero"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the id of the export that the session came with; empty for one that

@@ -74,6 +74,7 @@ func TestAViewGoesOnIntoTheOpenTail(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, texts(v), "a view is never changed")
 }
 
+// A log that can not be read whole is told to be missing or damaged (HL-43).
 func TestWhatIsMissingOrDamagedIsNeverASilentlyShorterLog(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	first, err := NewLog(d).Seal(ctx, "", "s", "r", events(1, "a"))
@@ -109,6 +110,7 @@ func mustRead(t *testing.T, path string) []byte {
 	return data
 }
 
+// Of many writers of one head one wins (OA-90).
 func TestOfManyWritersOfAHeadOneWins(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	_, err := d.Head(ctx, "s")

@@ -1,4 +1,6 @@
 // Package testsuite is for the tests of those who use fermata: a model that
-// answers from a script, at no cost and the same every time, and [Store], which
-// checks that a store of theirs keeps the contract.
+// answers from a script, at no cost and the same every time; a [Stage] to play
+// agents on; and suites that tell whether a thing of their own keeps the contract
+// of its port: [Model] for adapters to providers, [Tool] and [Source] for tools,
+// [Store] for stores.
 package testsuite

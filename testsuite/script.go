@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,9 @@ import (
 
 // Script is a model that answers from a script. Which reply is next is read off
 // the conversation and not off the process: another worker goes on where the
-// last one stopped. A Script may be used from many goroutines at once.
+// last one stopped. Asked for a summary, of a conversation that became too long or of
+// one that goes on after a long wait, it gives one of its own and no reply, unless a
+// rule matches. A Script may be used from many goroutines at once.
 type Script struct {
 	file file
 
@@ -43,8 +47,9 @@ type price struct {
 
 // Reply is one answer of a [Script].
 type Reply struct {
-	// Match is a regular expression for the last message; a reply with one is a
-	// rule, and in a file stands under rules.
+	// Match is a regular expression for what was said since the model's last reply,
+	// by people, tools and the runtime, a line for each message; a reply with one is
+	// a rule, and in a file stands under rules.
 	Match string `yaml:"match"`
 	// Text is what the model says; TextBytes adds that many bytes of random text.
 	Text      string `yaml:"text"`
@@ -90,7 +95,7 @@ type Failure struct {
 }
 
 // NewScript makes a model of replies, one a turn. Those with a Match are rules,
-// which come before: the first that matches the last message is the answer.
+// which come before: the first that matches is the answer.
 func NewScript(replies ...Reply) *Script {
 	var f file
 	for _, r := range replies {
@@ -186,6 +191,9 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 		s.requests = s.requests[len(s.requests)-maxRequests:]
 	}
 	r, ok := s.choose(req, turn)
+	if !ok && asksForSummary(req) {
+		return Reply{Text: fmt.Sprintf(summary, turn)}, nil, nil
+	}
 	if !ok {
 		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and no rule for turn %d", len(s.file.Replies), turn+1))
 	}
@@ -203,10 +211,26 @@ func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
 			return r, true
 		}
 	}
-	if turn < len(s.file.Replies) {
+	if turn < len(s.file.Replies) && !asksForSummary(req) {
 		return s.file.Replies[turn], true
 	}
 	return Reply{}, false
+}
+
+// summary is what a script sums a conversation up with, where no rule says anything
+// else: it says how many replies the conversation had, so that the next one is found.
+const summary = "Summed up: %d replies of the script were given."
+
+var summed = regexp.MustCompile(`Summed up: (\d+) replies of the script`)
+
+// asksForSummary tells whether the runtime wants a conversation summed up, to go on
+// from the summary. A handoff is not meant, which has a schema.
+func asksForSummary(req *model.Request) bool {
+	if len(req.Messages) == 0 || len(req.Output) > 0 {
+		return false
+	}
+	last := req.Messages[len(req.Messages)-1]
+	return last.Note == agent.NoteSummary && !summed.MatchString(last.TextOf())
 }
 
 // play answers piece by piece.
@@ -265,32 +289,43 @@ func (r Reply) usage(req *model.Request, text string) agent.Usage {
 }
 
 // placeOf finds the place in a conversation: which one it is, and how many
-// replies the model has given in it, those that were of no use included.
+// replies the model has given in it, those that were of no use or are summed up
+// included.
 func placeOf(messages []agent.Message) (place string, turn int) {
 	first := ""
 	for _, m := range messages {
 		if first == "" {
 			first = m.TextOf()
 		}
-		if m.Role == agent.RoleAssistant || m.Note == agent.NoteRetry {
+		switch given := summed.FindStringSubmatch(m.TextOf()); {
+		case m.Role == agent.RoleAssistant, m.Note == agent.NoteRetry:
 			turn++
+		case m.Note == agent.NoteSummary && given != nil:
+			turn, _ = strconv.Atoi(given[1])
 		}
 	}
 	return fmt.Sprintf("%s#%d", first, turn), turn
 }
 
+// lastText is what was said since the model's last reply: by people, by tools, and by
+// the runtime, a line for each.
 func lastText(messages []agent.Message) string {
-	if len(messages) == 0 {
-		return ""
-	}
-	m := messages[len(messages)-1]
-	text := m.TextOf()
-	for _, p := range m.Parts {
-		if p.Result != nil {
-			text += p.Result.Text
+	var lines []string
+	for _, m := range slices.Backward(messages) {
+		if m.Role == agent.RoleAssistant {
+			break
 		}
+		var said strings.Builder
+		said.WriteString(m.TextOf())
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				said.WriteString(p.Result.Text)
+			}
+		}
+		lines = append(lines, said.String())
 	}
-	return text
+	slices.Reverse(lines)
+	return strings.Join(lines, "\n")
 }
 
 // randomText is text that does not compress, the same for a seed.

@@ -23,28 +23,38 @@ import (
 // empty one, for each part of the check another, and closes it with the test.
 func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
-	for _, part := range []struct {
-		name  string
-		check func(*testing.T, store.Store)
-	}{
-		{"a chunk is what was put", chunkIsWhatWasPut},
-		{"chunks are listed and renewed", chunksAreListed},
-		{"only old chunks are deleted", onlyOldChunksAreDeleted},
-		{"a chunk that is put is there", chunkThatIsPutIsThere},
-		{"of many writers of a head one wins", oneWriterWins},
-		{"sessions of any name have heads of their own", anyName},
-		{"heads are listed", headsAreListed},
-		{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
-		{"a context that is over ends all", contextEndsAll},
-	} {
+	for _, part := range storeParts {
 		t.Run(part.name, func(t *testing.T) { part.check(t, open(t)) })
 	}
+}
+
+// storePart is a sentence about stores, and the check of it.
+type storePart struct {
+	name  string
+	check func(testing.TB, store.Store)
+}
+
+var storeParts = []storePart{
+	{"a chunk is what was put", chunkIsWhatWasPut},
+	{"a chunk is whole or not there", chunkIsWhole},
+	{"chunks are listed and renewed", chunksAreListed},
+	{"only old chunks are deleted", onlyOldChunksAreDeleted},
+	{"a chunk that is put is there", chunkThatIsPutIsThere},
+	{"a head is kept whole", headIsKeptWhole},
+	{"a head is saved once", headIsSavedOnce},
+	{"of many writers of a head one wins", oneWriterWins},
+	{"sessions of any name have heads of their own", anyName},
+	{"heads are listed", headsAreListed},
+	{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
+	{"a store is used while it is listed", listsDoNotBlock},
+	{"what goes in and out is the caller's", memoryIsTheCallers},
+	{"a context that is over ends all", contextEndsAll},
 }
 
 // numbered makes the digest of a chunk from a number.
 func numbered(n int) string { return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(n >> 8), byte(n)})) }
 
-func chunkIsWhatWasPut(t *testing.T, s store.Store) {
+func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	_, err := s.Chunk(ctx, numbered(1))
 	require.ErrorIs(t, err, agent.ChunkMissing)
@@ -66,7 +76,7 @@ func chunkIsWhatWasPut(t *testing.T, s store.Store) {
 }
 
 // listedChunks lists all chunks.
-func listedChunks(t *testing.T, s store.Store) []store.ChunkInfo {
+func listedChunks(t testing.TB, s store.Store) []store.ChunkInfo {
 	t.Helper()
 	var all []store.ChunkInfo
 	for c, err := range s.Chunks(t.Context()) {
@@ -76,7 +86,7 @@ func listedChunks(t *testing.T, s store.Store) []store.ChunkInfo {
 	return all
 }
 
-func chunksAreListed(t *testing.T, s store.Store) {
+func chunksAreListed(t testing.TB, s store.Store) {
 	const many = 600 // more than a store would read at once
 	require.Empty(t, listedChunks(t, s))
 	var want []string
@@ -108,7 +118,7 @@ func chunksAreListed(t *testing.T, s store.Store) {
 	}
 }
 
-func onlyOldChunksAreDeleted(t *testing.T, s store.Store) {
+func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	for n := range 3 {
 		require.NoError(t, s.PutChunk(ctx, numbered(n), []byte("x")))
@@ -132,7 +142,7 @@ func onlyOldChunksAreDeleted(t *testing.T, s store.Store) {
 
 // chunkThatIsPutIsThere deletes an old chunk at the moment that it is put again:
 // whichever comes first, it is there in the end.
-func chunkThatIsPutIsThere(t *testing.T, s store.Store) {
+func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 	const rounds, each = 100, 4
 	ctx := t.Context()
 	for round := range rounds {
@@ -157,7 +167,7 @@ func chunkThatIsPutIsThere(t *testing.T, s store.Store) {
 	}
 }
 
-func oneWriterWins(t *testing.T, s store.Store) {
+func oneWriterWins(t testing.TB, s store.Store) {
 	const writers, versions = 50, 3
 	ctx := t.Context()
 	_, err := s.Head(ctx, "s")
@@ -166,8 +176,10 @@ func oneWriterWins(t *testing.T, s store.Store) {
 	for version := range int64(versions) {
 		var winner atomic.Int64
 		var wg sync.WaitGroup
+		all := make(chan struct{})
 		for i := range int64(writers) {
 			wg.Go(func() {
+				<-all
 				err := s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: "s", Seq: i + 1})
 				if err == nil && !winner.CompareAndSwap(0, i+1) {
 					t.Errorf("version %d was written twice", version+1)
@@ -176,6 +188,7 @@ func oneWriterWins(t *testing.T, s store.Store) {
 				}
 			})
 		}
+		close(all)
 		wg.Wait()
 		h, err := s.Head(ctx, "s")
 		require.NoError(t, err)
@@ -189,7 +202,7 @@ var sessionNames = []string{
 	"con", strings.Repeat("x", 100) + "/y-1/z-2", "x/y-1", "x/y-1/z-2", "x/y-10", "x:y", "xy", strings.Repeat("z", 100), "ä",
 }
 
-func anyName(t *testing.T, s store.Store) {
+func anyName(t testing.TB, s store.Store) {
 	for i, name := range sessionNames {
 		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}))
 	}
@@ -201,7 +214,7 @@ func anyName(t *testing.T, s store.Store) {
 }
 
 // listedSessions lists the names of the sessions that begin with a prefix.
-func listedSessions(t *testing.T, s store.Store, prefix string) []string {
+func listedSessions(t testing.TB, s store.Store, prefix string) []string {
 	t.Helper()
 	var all []string
 	for h, err := range s.Heads(t.Context(), prefix) {
@@ -211,7 +224,7 @@ func listedSessions(t *testing.T, s store.Store, prefix string) []string {
 	return all
 }
 
-func headsAreListed(t *testing.T, s store.Store) {
+func headsAreListed(t testing.TB, s store.Store) {
 	require.Empty(t, listedSessions(t, s, ""))
 	var want []string
 	for i := range 600 { // more than a store would read at once
@@ -239,7 +252,7 @@ func headsAreListed(t *testing.T, s store.Store) {
 	}
 }
 
-func onlyTheSeenHeadIsDeleted(t *testing.T, s store.Store) {
+func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	long := strings.Repeat("x", 100) + "/y-1"
 	for _, name := range []string{"s", long} {
@@ -259,7 +272,7 @@ func onlyTheSeenHeadIsDeleted(t *testing.T, s store.Store) {
 	}
 }
 
-func contextEndsAll(t *testing.T, s store.Store) {
+func contextEndsAll(t testing.TB, s store.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	head := store.Head{V: 1, Version: 1, Session: "s"}
 	require.NoError(t, s.PutHead(ctx, head))

@@ -166,6 +166,9 @@ func decode[In any](schema *jsonschema.Resolved, arguments json.RawMessage) (in 
 	if err := json.Unmarshal(arguments, &value); err != nil {
 		return in, Refuse("the arguments are not a JSON object: %v", err)
 	}
+	if value == nil {
+		return in, Refuse("the arguments are not a JSON object but null")
+	}
 	if err := schema.Validate(value); err != nil {
 		return in, Refuse("the arguments do not fit the tool's schema: %v", err)
 	}

@@ -44,6 +44,14 @@ func TestArgumentsAreCheckedBeforeTheCall(t *testing.T) {
 		require.ErrorIs(t, err, agent.Denied, arguments)
 	}
 	require.False(t, called)
+
+	// Where nothing is required, what is no object is still refused.
+	look := tool.New("look", "", func(context.Context, *tool.Call, struct{}) (string, error) { called = true; return "", nil }, nil)
+	for _, arguments := range []string{`null`, `[]`, ``} {
+		_, err := look.Call(context.Background(), &tool.Call{Arguments: json.RawMessage(arguments)})
+		require.ErrorIs(t, err, agent.Denied, arguments)
+	}
+	require.False(t, called)
 }
 
 func TestResultsAndFailures(t *testing.T) {

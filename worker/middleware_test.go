@@ -83,8 +83,8 @@ func (s spy) Generate(ctx context.Context, req *model.Request, emit func(model.D
 	return reply, err
 }
 
-// The host sees every call, whose it is and how often it was tried (HA-41), and
-// a provider that fails is asked again (HA-42).
+// The host sees every call, whose it is and how often it was tried, and may change
+// what the model sees (HA-41, HA-87); a provider that fails is asked again (HA-42).
 func TestMiddlewareSeesEveryCall(t *testing.T) {
 	seen := &book{}
 	with := func(name string) model.Middleware {

@@ -52,8 +52,14 @@ type Options struct {
 	// key; without any, none can be imported. Old keys may stay for as long as what
 	// they signed is to be taken.
 	ExportKeys signals.Keys
-	// Build is the version that runs show; empty means that of the main module.
+	// Build is the version that runs show; empty means that of the main module. With a
+	// Deployment it is required, and another one for each deploy.
 	Build string
+	// Deployment switches Temporal's Worker Versioning on: it is the name of the Worker
+	// Deployment of which this worker is the version Build. A run moves on to the build
+	// that is current with its next task, forwards and back. Nothing runs before a
+	// build was made current: Start warns of that. Empty means no versioning.
+	Deployment string
 }
 
 func (o *Options) taskQueue() string {

@@ -15,19 +15,27 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// resolve fits agents, tools and models together. All that does not fit is told
-// at once.
+// resolve fits agents, tools and models together, and with a store. All that does
+// not fit is told at once.
 func (o *Options) resolve() (*activities.Deeds, error) {
+	d, err := o.fit()
+	if bad := o.checkDeployment(); bad != nil {
+		err = errors.Join(err, bad)
+	}
+	if o.Store == nil {
+		return d, errors.Join(agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"), err)
+	}
+	d.Log = store.NewLog(o.Store)
+	return d, err
+}
+
+// fit fits agents, tools and models together.
+func (o *Options) fit() (*activities.Deeds, error) {
 	models, faults := o.wrapped()
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
 		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
-	}
-	if o.Store == nil {
-		faults = append(faults, agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"))
-	} else {
-		d.Log = store.NewLog(o.Store)
 	}
 	if len(o.Agents) == 0 {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").At("agents"))

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -33,7 +32,8 @@ type Worker struct {
 	inner    worker.Worker
 	logger   *zap.Logger
 	bus      *bus
-	hush     context.CancelFunc // ends the bus
+	hush     context.CancelFunc             // ends the bus
+	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
 }
 
 // New makes a worker over a Temporal client, which stays the caller's to close.
@@ -48,12 +48,14 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	deeds.Client, deeds.Logger = c, slog.New(zapslog.NewHandler(o.logger().Core()))
-	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}}
+	versioning := o.versioning()
+	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version}
 	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
 	shell := &workflows.Shell{Tails: deeds.Tails, Flights: deeds.Flights, Keys: o.ApprovalKeys, Build: o.build()}
 	w.inner = worker.New(c, o.taskQueue(), worker.Options{
 		WorkerStopTimeout: o.stopTimeout(),
-		Interceptors:      []interceptor.WorkerInterceptor{shell.Interceptor()},
+		DeploymentOptions: versioning,
+		Interceptors:      interceptors(shell),
 		// Where the server can't push a cancellation, it comes with a heartbeat:
 		// the throttle is how long that takes.
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
@@ -97,6 +99,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.checkAttributes(ctx); err != nil {
 		return fmt.Errorf("worker refused to start: %w", err)
 	}
+	w.warnOfRouting(ctx)
 	if err := w.inner.Start(); err != nil {
 		return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
 	}

@@ -18,7 +18,8 @@ func echo(name string) tool.Tool {
 	return tool.New(name, "", func(context.Context, *tool.Call, struct{}) (string, error) { return "", nil }, nil)
 }
 
-// Everything that does not fit is told at once, before anything is started.
+// Everything that does not fit is told at once, before anything is started (HA-38,
+// HA-150).
 func TestAllFaultsAtOnce(t *testing.T) {
 	_, err := New(nil, &Options{
 		Agents: []agent.Definition{

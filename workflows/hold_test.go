@@ -34,7 +34,7 @@ func (b *bench) status(t *testing.T) (s agent.RunStatus) {
 	return s
 }
 
-// A week parked costs no working time, and ends by itself (HL-71 to HL-81, PA-33).
+// A week parked costs no working time, and ends by itself (HL-76, HL-77, HL-82, PA-33).
 func TestParkedForAWeek(t *testing.T) {
 	b := setup(t, agent.Definition{Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	begun := b.Now()
@@ -60,7 +60,7 @@ func TestParksThatEndRuns(t *testing.T) {
 }
 
 // An event that comes first disarms the time; one that does not fit does nothing
-// (HL-73, HL-79).
+// (HL-73, HL-79, OA-17).
 func TestTheFirstConditionWins(t *testing.T) {
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	b.after(time.Hour, func() { b.signal("emit", `{"topic":"orders.paid","payload":{"order":7}}`) })

@@ -111,7 +111,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Birth != nil})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		return loop.Opened{
-			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Sources: o.Sources, Behind: o.Behind, State: o.State,
+			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, State: o.State,
 			Imported: o.Imported, Err: err,
 		}
 	})
@@ -123,7 +123,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Begun: r.state.Started, State: r.state.Spec.StateVersion})
 	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
-			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
+			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
 		}
 	})
@@ -156,7 +156,7 @@ const grace = 15 * time.Second
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
-		Numbers: r.state.Numbers, Posts: r.state.Posts, Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
+		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
 	}
 	switch w := r.state.Wait; {
 	case e.Final:

@@ -20,7 +20,7 @@ import (
 
 // Histories of every shape that was ever released are replayed: a change of the
 // machine or of its shell that breaks one needs a version gate. They are recorded
-// by e2e, with -record.
+// by e2e, with -record (HX-91).
 func TestRecordedHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob("testdata/history/*.json")
 	require.NoError(t, err)

@@ -37,6 +37,7 @@ type Registry interface {
 func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
 	r.RegisterWorkflowWithOptions(live, workflow.RegisterOptions{Name: signals.LiveType})
+	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 
 // run is one execution of a run. carried is the state that the execution before
@@ -160,10 +161,10 @@ func (r *run) must(in loop.Input) {
 }
 
 // opened tells whether the run knows what it is made of. What is said to it waits
-// until then.
+// until then: one that comes to nothing before has no log to keep it in.
 func (r *run) opened() bool {
 	switch r.state.Phase {
-	case loop.New, loop.Opening, loop.Locating, loop.Importing:
+	case loop.New, loop.Opening, loop.Locating, loop.Importing, loop.Listing:
 		return false
 	}
 	return true

@@ -134,6 +134,8 @@ func (b *bench) outcome(t *testing.T) *agent.Outcome {
 	return &o
 }
 
+// A tool's result is in the next request, with all that was said before, and the
+// answer is the outcome's text (HA-10, HA-25, OA-23).
 func TestToolThenText(t *testing.T) {
 	add := tool.New("add", "adds", func(_ context.Context, _ *tool.Call, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }, nil)
 	script := testsuite.NewScript(
@@ -201,7 +203,7 @@ func TestWhatToolsDoIsTold(t *testing.T) {
 }
 
 // A tool that may run again is called again with growing delay and the same key;
-// one that may not, is not (HA-44).
+// one that may not, is not (HA-44, OA-99, PA-51, PA-58).
 func TestToolsThatMayRunAgain(t *testing.T) {
 	var keys []string
 	flaky := tool.New("flaky", "", func(_ context.Context, c *tool.Call, _ none) (string, error) {
@@ -221,7 +223,8 @@ func TestToolsThatMayRunAgain(t *testing.T) {
 	require.GreaterOrEqual(t, b.Now().Sub(begun), 7*time.Second, "1, 2 and 4 seconds were waited")
 }
 
-// A tool that hangs is stopped when its time is up, and the model is told (PA-67, HL-05).
+// A tool that hangs is stopped when its time is up, and the model is told (PA-67,
+// HL-05, PA-81).
 func TestAToolThatHangs(t *testing.T) {
 	hangs := tool.New("hangs", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) {
 		<-ctx.Done()
@@ -256,7 +259,8 @@ func TestLongArguments(t *testing.T) {
 }
 
 // A provider that fails is asked again, as often as the agent says and no sooner
-// than it asks for; final failures are not repeated (PA-43, PA-48, HA-18, HA-24).
+// than it asks for; final failures are not repeated (PA-43, PA-48, HA-18, HA-24,
+// HA-23, OA-23, PA-92).
 func TestProvidersThatFail(t *testing.T) {
 	fail := func(kind agent.FaultKind, n int) []testsuite.Failure {
 		return slices.Repeat([]testsuite.Failure{{Kind: kind, HTTP: 503, Message: "no", RetryAfter: time.Minute}}, n)
@@ -293,7 +297,8 @@ func TestProvidersThatFail(t *testing.T) {
 	}
 }
 
-// A model that falls silent, or takes too long, is given up and asked again (PA-66).
+// A model that falls silent, or takes too long, is given up and asked again
+// (PA-66, PA-68, PA-92).
 func TestAModelThatHangs(t *testing.T) {
 	for name, def := range map[string]agent.Definition{
 		"silent": {ModelSilence: agent.Duration(30 * time.Millisecond), ModelAttempts: 1},
@@ -308,7 +313,8 @@ func TestAModelThatHangs(t *testing.T) {
 	}
 }
 
-// Output is held to its schema, in whatever Markdown the model puts it (HA-65).
+// Output is held to its schema, in whatever Markdown the model puts it (HA-65,
+// PA-90).
 func TestOutputIsRepairedOnce(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`)
 	b := setup(t, agent.Definition{Output: schema}, testsuite.NewScript(

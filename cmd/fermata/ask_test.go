@@ -28,7 +28,7 @@ func traveller() role {
 	}
 }
 
-// A person at the terminal is asked everything, and the run goes on.
+// A person at the terminal is asked everything, and the run goes on (PA-05).
 func TestRunAsksAtTheTerminal(t *testing.T) {
 	s := scripted(t, traveller()).works(pay())
 	d := s.sits("run", "traveller", "To Rome", "--session", s.session("a"))
@@ -43,7 +43,8 @@ func TestRunAsksAtTheTerminal(t *testing.T) {
 	require.Equal(t, 1, strings.Count(r.out, "session "+s.session("a")), "told once")
 }
 
-// Without a terminal the command ends where the run rests, and says what to do.
+// Without a terminal the command ends where the run rests, and says what to do
+// (HL-25, HL-48, OA-20, OA-21, OA-113, OA-115, OA-118, PA-77).
 func TestRunWithoutATerminal(t *testing.T) {
 	s := scripted(t, traveller()).works(pay())
 	id := s.session("a")

@@ -55,6 +55,8 @@ func (s *stage) script(lines []string, args ...string) ran {
 	return ran{code, out.String(), errs.String()}
 }
 
+// A chat is one session, in which a person talks, answers and gives orders
+// (HA-118, HA-120).
 func TestChatAtTheTerminal(t *testing.T) {
 	slow, dug := dig()
 	s := scripted(t, talker()).works(pay(), slow)
@@ -85,7 +87,8 @@ func TestChatAtTheTerminal(t *testing.T) {
 	require.Len(t, runs, 6, "all in one session")
 }
 
-// Who leaves leaves the run alive, and comes back to what was said and asked.
+// Who leaves leaves the run alive, and comes back to what was said and asked
+// (PA-77, PA-80).
 func TestChatComesBack(t *testing.T) {
 	slow, dug := dig()
 	s := scripted(t, talker()).works(pay(), slow)
@@ -113,7 +116,7 @@ func TestChatComesBack(t *testing.T) {
 	d.ends(0)
 }
 
-// An answer that is given elsewhere takes the question away.
+// An answer that is given elsewhere takes the question away (OA-119).
 func TestChatHearsAnAnswerGivenElsewhere(t *testing.T) {
 	s := scripted(t, talker()).works(pay(), idle())
 	id := s.session("a")

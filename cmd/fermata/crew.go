@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -43,10 +44,10 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
-	w, err := worker.New(s.Client, &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(),
-		Store: transcripts, Logger: c.log, StopTimeout: patience, Live: sink, ApprovalKeys: keys, ExportKeys: exports, Build: version(),
-	})
+	o := c.inventory(f, kit)
+	o.Store, o.StopTimeout, o.Live, o.ApprovalKeys, o.ExportKeys = transcripts, patience, sink, keys, exports
+	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
+	w, err := worker.New(s.Client, o)
 	if err == nil {
 		err = w.Start(ctx)
 	}
@@ -54,6 +55,13 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, errors.Join(err, kit.Close())
 	}
 	return &crew{w, kit}, nil
+}
+
+// inventory is what a worker for an agents file has.
+func (c *cli) inventory(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
+	return &worker.Options{
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(), Logger: c.log,
+	}
 }
 
 // dismiss stops the worker and what it used.

@@ -179,14 +179,20 @@ func (c *cli) workerCommand() *cobra.Command {
 it is stopped it takes no more work and gives calls in progress 30s.
 
 Transcripts are kept in --store. Where the server is on another machine, that is
-a database, or a folder that every worker sees (--store-shared).`,
+a database, or a folder that every worker sees (--store-shared).
+
+With --deployment it is one version of a Worker Deployment, named by --build, and
+works once that version was made current.`,
 		Example: `  fermata worker --agents fermata.yaml
   fermata worker --agents fermata.yaml --profile prod --store /mnt/fermata --store-shared
+  fermata worker --profile prod --deployment agents --build 2026-11-21.1
   FERMATA_STORE=postgres://ana:secret@db.acme.com/fermata fermata worker --profile prod`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	cmd.Flags().StringVar(&c.deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
+	cmd.Flags().StringVar(&c.build, "build", "", "this version, as runs show it (default that of this program)")
 	return cmd
 }
 

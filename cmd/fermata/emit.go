@@ -10,7 +10,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/signals"
 )
 
 // emitWithin bounds an event to many runs.
@@ -22,9 +21,12 @@ func (c *cli) emitCommand() *cobra.Command {
 		Use:   "emit TOPIC [JSON]",
 		Short: "Tell every run that waits for an event",
 		Long: `Emit tells every run that waits for a topic that the event has come, with a payload
-that is any JSON. A run that waits for another payload goes on waiting.`,
+that is any JSON, and every daemon that hears it. A run that waits for another
+payload goes on waiting. With --session it tells that one alone, and fails where
+it is not taken: emit it again then, with the same --id.`,
 		Example: `  fermata emit orders.paid '{"order":118}'
-  fermata emit bank.open`,
+  fermata emit bank.open
+  fermata emit orders.paid '{"order":118}' --session desk --id paid-118`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				return nil
@@ -43,6 +45,7 @@ that is any JSON. A run that waits for another payload goes on waiting.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.ID, "id", "", "a name for the event: said again, it has one effect")
+	cmd.Flags().StringVar(&o.Session, "session", "", "tell this session alone")
 	c.byFlag(cmd, &o.By)
 	c.jsonFlag(cmd, "print how many runs took it as one line of JSON")
 	return cmd
@@ -50,7 +53,7 @@ that is any JSON. A run that waits for another payload goes on waiting.`,
 
 // payloadOf checks an event before a server is looked for.
 func payloadOf(args []string) (any, error) {
-	if err := signals.CheckTopic(args[0]); err != nil {
+	if err := agent.CheckTopic(args[0]); err != nil {
 		return nil, err
 	}
 	if len(args) == 1 {

@@ -118,6 +118,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 	require.NotContains(t, r.out, "Let me look.")
 }
 
+// What can't work is refused before there is a server, let alone a run (HA-150).
 func TestRunRefusesBeforeItStarts(t *testing.T) {
 	b := setup(t)
 	project(b)
@@ -272,6 +273,8 @@ func TestNoWorker(t *testing.T) {
 	require.Zero(t, dev.end(syscall.SIGINT).exit)
 }
 
+// A run whose processes were killed goes on where another one takes it up
+// (HA-138).
 func TestRunSurvivesItsProcesses(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -107,7 +107,11 @@ func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outco
 	s := o.Suspension
 	if s.Conditions != nil {
 		for _, one := range s.Conditions.List() {
-			if one.Event != nil {
+			switch {
+			case one.Event == nil:
+			case one.Event.Topic == agent.EveryTopic:
+				c.print("  %s", c.how("emit TOPIC '{…}' --session %s", o.Session))
+			default:
 				c.print("  %s", c.how("emit %s '{…}'", one.Event.Topic))
 			}
 		}

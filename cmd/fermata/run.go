@@ -21,6 +21,7 @@ type runner struct {
 	*cli
 	agent, task string
 	agents      string // the agents file as it was named
+	silent      bool   // no task was given
 	session     string
 	model       string
 	detach      bool
@@ -46,14 +47,15 @@ const runPatience = 2 * time.Second
 func (c *cli) runCommand() *cobra.Command {
 	r := &runner{cli: c, live: live.NewHub()}
 	cmd := &cobra.Command{
-		Use:   `run AGENT "task"`,
+		Use:   `run AGENT ["task"]`,
 		Short: "Run an agent and show it as it goes",
 		Long: `Run starts a run of an agent and shows it to its end.
 
 Where no worker polls the task queue, one is started in this process with the
 agents file (--agents, or fermata.yaml in this directory). A task "-" is read
 from standard input. --session goes on with a conversation; --briefing, with what
-another run handed over, and then the task may be left out.
+another run handed over, and then the task may be left out. So it may for a daemon,
+which goes on with what waits for it, or idles.
 
 On a terminal it asks what the run asks. Ctrl-C holds the run and asks what to
 do; a second one leaves it held. Without a terminal it ends where the run rests,
@@ -66,12 +68,13 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
   fermata run reviewer "And the tests?" --session 0199a6f1-…
   fermata run payer "Pay invoice 118" --park '{"event":{"topic":"bank.open"}}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if r.briefing != "" && len(args) == 1 {
+			if len(args) == 1 {
 				return nil
 			}
 			return wants(2, `an agent and a task in quotes`)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r.silent = len(args) == 1
 			r.agent, r.task = args[0], append(args, "")[1]
 			return r.do(cmd.Context())
 		},
@@ -128,7 +131,7 @@ func (r *runner) check() (err error) {
 	if r.options, err = r.startOptions(); err != nil {
 		return err
 	}
-	if r.options.Briefing == nil || r.task != "" {
+	if !r.silent {
 		if r.task, err = r.textOf(r.task, "the task"); err != nil {
 			return err
 		}
@@ -147,8 +150,23 @@ func (r *runner) check() (err error) {
 	if r.detach && r.agents == "" {
 		return nil
 	}
-	r.file, err = agentsFile(r.agents)
-	return err
+	if r.file, err = agentsFile(r.agents); err != nil {
+		return err
+	}
+	return r.needsTask()
+}
+
+// needsTask refuses a run without a task of an agent that would have nothing to do.
+// Of one that only a worker elsewhere has, the run itself finds out.
+func (r *runner) needsTask() error {
+	if !r.silent || r.options.Briefing != nil || r.file == nil {
+		return nil
+	}
+	def, err := r.file.Agent(r.agent)
+	if err != nil || def.Daemon != nil {
+		return nil
+	}
+	return agent.Errorf(agent.InvalidInput, "agent %s is no daemon: say in quotes what to do, as in fermata run %s \"…\"", r.agent, r.agent)
 }
 
 // startOptions reads what the flags say of the start.

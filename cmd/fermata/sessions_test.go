@@ -48,6 +48,8 @@ func outlines[T any](t *testing.T, out string) (list []T) {
 	return list
 }
 
+// A session lists its runs and their checkpoints, in pages, and reads each (HL-119,
+// HX-03, HX-64, HX-65).
 func TestRunsAndCheckpoints(t *testing.T) {
 	s := scripted(t, thrifty()).works(pay())
 	id, points := s.failed("a")
@@ -88,6 +90,7 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	}
 }
 
+// A retry says first what it keeps and what may happen again (HX-43, HX-44).
 func TestRetry(t *testing.T) {
 	s := scripted(t, thrifty()).works(pay())
 	id, points := s.failed("a")
@@ -153,7 +156,7 @@ func TestFork(t *testing.T) {
 	s.fails(2, "say in Text what to do: --message TEXT says it", "fork", id)
 }
 
-// A run keeps of those before it what it is told to.
+// A run keeps of those before it what it is told to (HA-101).
 func TestRunCarries(t *testing.T) {
 	s := scripted(t, talker()).works(pay(), idle())
 	id := s.session("a")
@@ -166,7 +169,8 @@ func TestRunCarries(t *testing.T) {
 	s.fails(2, `--carry must be inherit, compact or reset, not "all"`, "run", "talker", "hello", "--session", id, "--carry", "all")
 }
 
-// A listing tells what a live run waits for, and its checkpoints what it is at.
+// A listing tells what a live run waits for, and its checkpoints what it is at
+// (HL-92, HX-42).
 func TestListWaitsFor(t *testing.T) {
 	s := scripted(t, talker()).works(pay(), idle())
 	id := s.session("a")

@@ -20,6 +20,8 @@ func sleeper() role {
 	}}
 }
 
+// A run that is held is shown as held, goes on, and at its end takes nothing more
+// (HL-11, HL-43, HL-122, HX-19, HX-86, HX-94, OA-31, OA-75, PA-78, HL-09).
 func TestHoldAndResume(t *testing.T) {
 	s := scripted(t, sleeper()).works()
 	run := s.begin("a", "sleeper", nil)
@@ -105,6 +107,8 @@ func TestStopAndCancel(t *testing.T) {
 	s.fails(2, "mode must be steer, queue or interrupt", "send", s.session("new"), "x", "--mode", "shout")
 }
 
+// A verb is said to all runs that a query finds, and to none without --yes
+// (HL-107).
 func TestHoldMany(t *testing.T) {
 	s := scripted(t, sleeper(), role{agent.Definition{Name: "lead", Agents: []agent.SubAgent{{Agent: "sleeper"}}},
 		[]testsuite.Reply{calls("subagent__sleeper", map[string]any{"task": "go"})}}).works()
@@ -137,6 +141,7 @@ func TestHoldMany(t *testing.T) {
 
 func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 
+// Who emits an event need not know who waits for it (HL-116, OA-15, OA-115).
 func TestParkAndEmit(t *testing.T) {
 	s := scripted(t, sleeper()).works()
 	id, topic := s.session("a"), s.name+".paid"
@@ -180,7 +185,8 @@ func TestInbox(t *testing.T) {
 	s.fails(2, `agent "Asker"`, "inbox", "--agent", "Asker")
 }
 
-// Where no worker answers, holds and messages wait for one, and the output says so.
+// Where no worker answers, holds and messages wait for one, and the output says so
+// (HX-21).
 func TestNobodyAnswers(t *testing.T) {
 	s := scripted(t, sleeper())
 	run := s.begin("a", "sleeper", nil)
@@ -199,7 +205,7 @@ func TestNobodyAnswers(t *testing.T) {
 	require.Equal(t, agent.Paused, s.rests(run).Suspension.Kind)
 }
 
-// Of a run that rests Temporal itself knows what it waits for.
+// Of a run that rests Temporal itself knows what it waits for (HX-10).
 func TestRestWithoutAWorker(t *testing.T) {
 	asker := role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{asksFor("How do you travel?"), {Text: "Well."}}}
 	s := scripted(t, asker).works()

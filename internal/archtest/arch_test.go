@@ -48,6 +48,7 @@ var rooms = map[string][]string{
 	"e2e":                anything,
 	"bench":              anything,
 	"internal/archtest":  {},
+	"internal/standin":   {"agent", "model"},
 
 	"store/postgres/pgtest": {},
 }
@@ -63,6 +64,11 @@ var testOnly = map[string][]string{
 	"store":     {"testsuite"},
 
 	"store/postgres": {"testsuite", "store/postgres/pgtest"},
+
+	"provider/anthropic": {"testsuite", "internal/standin"},
+	"provider/openai":    {"testsuite", "internal/standin"},
+	"tool/mcp":           {"testsuite"},
+	"tool/workspace":     {"testsuite"},
 
 	"internal/archtest": {"agent"},
 }

@@ -58,7 +58,8 @@ func figures(c agent.Code) string {
 }
 
 // Every code has a page and a row in the table of all, which tell its exit status
-// and its HTTP status as they are; and no page is about what is no code.
+// and its HTTP status as they are; and no page is about what is no code (HL-113,
+// HX-88, OA-66, OA-117).
 func TestEveryCodeHasItsPage(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(pages, "README.md"))
 	require.NoError(t, err)
@@ -81,7 +82,8 @@ func TestEveryCodeHasItsPage(t *testing.T) {
 	require.Equal(t, rows, strings.Count(string(table), "\n| ["), "rows of docs/errors/README.md")
 }
 
-// Every code is met by a test. Those that none meets yet are listed, and only those.
+// Every code is met by a test. Those that none meets yet are listed, and only those
+// (HL-113).
 func TestEveryCodeIsMetByATest(t *testing.T) {
 	all := codes(t)
 	met := map[agent.Code]bool{}
@@ -125,7 +127,7 @@ func tells(data string, c agent.Code) bool {
 	return regexp.MustCompile(`"(code|reason|type)": ?"` + string(c) + `"|\b(refused|failed|fails|error|: )\[? ?` + string(c) + `\b`).MatchString(data)
 }
 
-// The example on a code's page is a message that the source can make.
+// The example on a code's page is a message that the source can make (HL-113).
 func TestEveryExampleIsAMessage(t *testing.T) {
 	forms := messages(t)
 	for name, c := range codes(t) {

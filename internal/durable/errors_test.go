@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Only an application error's type crosses a boundary: codes live there.
+// Only an application error's type crosses a boundary: codes live there (OA-66,
+// PA-63).
 func TestErrorsCrossAsCodes(t *testing.T) {
 	was := agent.Errorf(agent.ProviderError, "overloaded: %w", io.ErrUnexpectedEOF)
 	was.Retryable, was.RetryAfter = true, time.Minute

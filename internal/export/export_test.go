@@ -61,6 +61,7 @@ func sample(key string) Content {
 	return c.Stamp(key, now, time.Hour)
 }
 
+// What is written is read, and may be read again (PA-10).
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	for _, key := range []string{"old", "new"} {
 		c, chunks := sample(key), chain(t, "one", "two", "three")
@@ -82,7 +83,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-// Whatever byte is changed, added or taken away, nothing is made of the file.
+// Whatever byte is changed, added or taken away, nothing is made of the file
+// (PA-15, PA-19).
 func TestTampered(t *testing.T) {
 	whole := file(t, sample("new"), chain(t, "one", "two"))
 	refused := func(data []byte, what string, at int) {
@@ -112,7 +114,8 @@ func TestTampered(t *testing.T) {
 	refused(bytes.Join([][]byte{other[0], lines[1], lines[2], lines[3]}, nil), "envelope of another export", 0)
 }
 
-// Every field of the envelope is covered, also where no file is around it.
+// Every field of the envelope is covered, also where no file is around it (PA-15,
+// PA-19).
 func TestTamperedEnvelope(t *testing.T) {
 	c := sample("new")
 	c.Suspension = &agent.Suspension{ID: "s-3"}
@@ -130,6 +133,8 @@ func TestTamperedEnvelope(t *testing.T) {
 	}
 }
 
+// A key has to be named, is not in the file, and counts only while it is listed
+// (PA-11, PA-20, PA-79).
 func TestKeys(t *testing.T) {
 	for _, key := range []string{"", "unknown", "short", "none"} {
 		_, err := Write(&bytes.Buffer{}, sample(key), keys, all(nil))
@@ -147,6 +152,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// An age that is exactly the maximum is taken, one above it is not, and none at
+// all has no end (PA-16).
 func TestAge(t *testing.T) {
 	c := sample("new")
 	require.NoError(t, c.Fresh(now.Add(time.Hour)), "the last moment counts")
@@ -156,6 +163,7 @@ func TestAge(t *testing.T) {
 	require.NoError(t, c.Fresh(now.AddDate(100, 0, 0)))
 }
 
+// A file of a newer format is refused (HL-43).
 func TestNewer(t *testing.T) {
 	c := sample("new")
 	c.V = agent.Version + 1

@@ -103,6 +103,8 @@ func paid() (b *book, looked, payed, failed string) {
 	return b, looked, payed, failed
 }
 
+// Checkpoints are places in the log, each of which is found by its name, and what is
+// none is told so (HX-28, HX-65, OA-96, OA-97).
 func TestPoints(t *testing.T) {
 	b, looked, payed, failed := paid()
 	v := b.view()
@@ -127,6 +129,8 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// Calls that only read are in no plan; what changes something is named, before the
+// point and behind it (HA-134).
 func TestPlanNamesWhatIsKeptAndWhatWouldHappenAgain(t *testing.T) {
 	b, looked, payed, _ := paid()
 	plan := func(id string) (kept, again []string) {

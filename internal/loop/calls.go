@@ -34,6 +34,9 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, given *Giving) {
 	var looping *Call
 	for _, c := range calls {
 		s.record(agent.Event{Type: agent.CallRequested, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		if c.Tool != agent.FinishTool {
+			s.Ticks = 0
+		}
 		s.Calls = append(s.Calls, Call{ToolCall: c, State: Waiting})
 		if last := &s.Calls[len(s.Calls)-1]; s.repeated(last) {
 			looping = last

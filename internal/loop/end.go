@@ -9,8 +9,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// complete ends a run that has its answer, if it used the tools that it had to.
+// complete ends a run that has its answer, if it used the tools that it had to. A
+// daemon idles.
 func (s *step) complete(reason, text string, r agent.Reply) {
+	if s.daemon() != nil {
+		s.dealt()
+		return
+	}
 	if missing := s.missingTools(); len(missing) > 0 {
 		s.fail(agent.Errorf(agent.ToolsMissing, "the run ended without a successful call of %s", strings.Join(missing, ", and of ")))
 		return
@@ -98,9 +103,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		s.ended()
 		return
 	}
-	if status != agent.Stopped { // whose handoff names them
-		s.deliver(true)
-	}
+	s.deliver(true) // the session's next run finds them in the log
 	s.record(agent.Event{Type: endEvents[status], Outcome: s.Outcome})
 	s.Phase = Ending
 	s.sealRest(true)
@@ -139,7 +142,8 @@ func (s *step) stopWaiting() {
 	if s.Wait != nil && s.Wait.Resting {
 		s.Parked += s.At.Sub(s.Since)
 	}
-	s.Wait, s.Requests, s.Park, s.Giving, s.Holds = nil, nil, nil, nil, nil
+	s.unparked()
+	s.Wait, s.Requests, s.Giving, s.Holds = nil, nil, nil, nil
 }
 
 // ended is the end.

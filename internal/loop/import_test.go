@@ -72,6 +72,7 @@ func TestPortable(t *testing.T) {
 	require.NoError(t, above.Portable(), "what has ended below does not matter")
 }
 
+// What a run waits for decides whose its suspension is (HL-95, HL-96).
 func TestOwner(t *testing.T) {
 	times := &Park{Conditions: agent.Conditions{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	own, inherited := agent.Hold{From: agent.HoldOwn}, agent.Hold{From: agent.HoldInherited}

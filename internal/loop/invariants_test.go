@@ -59,6 +59,9 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 			}
 		}
 	}
+	for _, e := range before.Events {
+		require.True(t, e.ID == "" || slices.ContainsFunc(after.Events, func(k agent.EmitOrder) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
+	}
 	if w := after.Wait; w != nil && !after.over() {
 		require.True(t, len(after.Holds) > 0 || len(after.Requests) > 0 || after.Park != nil || (&step{State: after}).childrenRest(), "a suspension waits for something")
 		require.Nil(t, after.Stopping)
@@ -74,6 +77,12 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 		require.Empty(t, after.Requests)
 		require.Nil(t, after.Wait)
 	}
+}
+
+// saidTo tells whether a message is in the log's tail, or on its way there.
+func saidTo(s State, id string) bool {
+	return slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||
+		slices.ContainsFunc(s.Letters, func(l Letter) bool { return l.Message.ID == id })
 }
 
 func told(s State, c Call) bool {

@@ -39,6 +39,8 @@ type (
 		Version int64
 		Numbers agent.Numbers
 		Posts   []agent.Post
+		// Inbox is what the session's runs before this one have left.
+		Inbox agent.Inbox
 		// Behind are executions of runs before this one that were ended from outside,
 		// the latest first: their last events may not be stored.
 		Behind []string
@@ -58,6 +60,7 @@ type (
 		Version int64
 		Numbers agent.Numbers
 		Posts   []agent.Post
+		Inbox   agent.Inbox
 		// Forked names the point where it is not the log's end; Turn and Tools are
 		// the counters there.
 		Forked *agent.Forked

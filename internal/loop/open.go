@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ func (s *step) begin(in Begin) {
 func (s *step) opened(in Opened) {
 	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
 	s.Numbers, s.Posts = in.Numbers, in.Posts
+	s.inherit(in.Inbox)
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n}) // of the runs before this one
 	}
@@ -44,6 +46,10 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Spec = in.Spec
+	if s.silent() && s.Start.From == nil && (s.daemon() == nil || s.Birth != nil) {
+		s.fail(agent.Errorf(agent.InvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").At("input"))
+		return
+	}
 	s.Limits = in.Spec.Limits.Lower(s.Start.Limits)
 	if s.Limits.CostUSD > 0 && s.Spec.Price == (agent.Price{}) {
 		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", s.Spec.Model).At("limits.cost_usd"))
@@ -77,6 +83,7 @@ func (s *step) located(in Located) {
 	}
 	s.Log.Head, s.Log.Seq, s.Log.Version, s.Numbers = in.Head, in.Seq, in.Version, in.Numbers
 	s.Posts = in.Posts
+	s.inherit(in.Inbox)
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n})
 	}
@@ -122,22 +129,35 @@ func (s *step) first() {
 		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
 	}
-	m := inputMessage(s.Start, s.Brief)
 	if s.Start.Carry == agent.CarryCompact && !anew {
 		s.Fresh = agent.CompactedForCarry
 	}
-	switch {
-	case len(m.Parts) == 0: // it goes on where a checkpoint is
-	case s.Fresh != "":
-		s.Letters = slices.Insert(s.Letters, 0, Letter{Message: m, Mode: agent.SendSteer})
-	default:
-		s.say(m)
-	}
+	s.firstWord(inputMessage(s.Start, s.Brief))
 	if s.Start.Park != nil {
 		s.park(*s.Start.Park, agent.ByOperator, "")
 	}
 	rules := spec.Light()
 	s.Spec, s.Start, s.Brief, s.Phase = &rules, nil, "", Resting
+}
+
+// firstWord says what the run was started with. A daemon that was told nothing goes
+// on with what the run before it was at, or idles.
+func (s *step) firstWord(m agent.Message) {
+	daemon := s.daemon() != nil
+	s.Due = s.Due && daemon && s.Start.Carry != agent.CarryReset // which has forgotten it
+	switch {
+	case len(m.Parts) > 0 && s.Fresh != "":
+		s.Letters = slices.Insert(s.Letters, 0, Letter{Message: m, Mode: agent.SendSteer})
+	case len(m.Parts) > 0:
+		s.say(m)
+	case s.Start.From != nil: // it goes on where a checkpoint is
+	case s.Due:
+		s.Note = fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339))
+	default:
+		s.idleOn()
+		return
+	}
+	s.Due = daemon
 }
 
 // opening writes what the run is and where in the session's log it begins.

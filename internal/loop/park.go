@@ -11,6 +11,9 @@ import (
 // Park is what a parked run waits for.
 type Park struct {
 	Conditions agent.Conditions `json:"conditions"`
+	// Idle tells that a daemon has nothing to deal with: the conditions say what it
+	// waits for, and it goes on for anything that comes.
+	Idle bool `json:"idle,omitempty"`
 	// Met is what came true first, kept while a hold keeps the run from going on.
 	Met *Met `json:"met,omitempty"`
 }
@@ -20,6 +23,12 @@ type Met struct {
 	Topic   string          `json:"topic,omitempty"` // of an event; empty for a time
 	Payload json.RawMessage `json:"payload,omitempty"`
 	By      string          `json:"by,omitempty"`
+	ID      string          `json:"id,omitempty"`
+}
+
+// message is the event as the model is told of it.
+func (m Met) message() agent.Message {
+	return eventMessage(agent.EmitOrder{Order: agent.Order{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload})
 }
 
 // Parking is a call of await_resumption as the shell read it: conditions are
@@ -64,7 +73,14 @@ func (s *step) met(m Met) {
 
 // unpark goes on after the condition that came true, unless a hold is on the run.
 func (s *step) unpark() {
-	if s.Park == nil || s.Park.Met == nil || s.held() || s.Stopping != nil {
+	if s.Park == nil || s.held() || s.Stopping != nil {
+		return
+	}
+	if s.Park.Idle {
+		s.rouse()
+		return
+	}
+	if s.Park.Met == nil {
 		return
 	}
 	m, c := s.Park.Met, s.Park.Conditions
@@ -72,10 +88,7 @@ func (s *step) unpark() {
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.ByTriggered, Event: m.Topic, By: m.By}
 		s.goOnWith(fmt.Sprintf("The event %s came.", m.Topic), "")
-		text := fmt.Sprintf("Event %s: %s", m.Topic, m.Payload)
-		message := agent.TextMessage(agent.RoleUser, text)
-		message.Note = agent.NoteEvent
-		s.Letters = append(s.Letters, Letter{Message: message, Mode: agent.SendSteer})
+		s.steer(m.message())
 		return
 	}
 	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
@@ -92,6 +105,15 @@ func (s *step) unpark() {
 	}
 }
 
+// unparked forgets the park of a run that ends. An event that has met it while a
+// hold kept the run is told like a message that waits.
+func (s *step) unparked() {
+	if s.Park != nil && s.Park.Met != nil && s.Park.Met.Topic != "" {
+		s.steer(s.Park.Met.message())
+	}
+	s.Park = nil
+}
+
 // fresh lets the run go on from a summary of what was said.
 func (s *step) fresh() {
 	if s.Turn > 0 && s.Fresh == "" {
@@ -102,7 +124,7 @@ func (s *step) fresh() {
 // goOnWith writes the note that the model gets once, behind everything else
 // (catalogue HL-34), and what it is told beside.
 func (s *step) goOnWith(cause, input string) {
-	if w := s.Wait; w.Resting {
+	if w := s.Wait; w != nil && w.Resting {
 		s.Note = fmt.Sprintf("You were suspended at turn %d", w.Turn)
 		if w.Reason != "" {
 			s.Note += " for the reason " + quote(w.Reason)
@@ -110,7 +132,7 @@ func (s *step) goOnWith(cause, input string) {
 		s.Note += fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause)
 	}
 	if input != "" {
-		s.Letters = append(s.Letters, Letter{Message: agent.TextMessage(agent.RoleUser, input), Mode: agent.SendSteer})
+		s.steer(agent.TextMessage(agent.RoleUser, input))
 	}
 }
 
@@ -134,5 +156,6 @@ func (s *step) deliver(done bool) bool {
 		said = true
 	}
 	s.Letters = kept
+	s.Due = s.Due || said && s.daemon() != nil
 	return said
 }

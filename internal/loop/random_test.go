@@ -15,7 +15,7 @@ import (
 )
 
 // Whatever comes, in whatever order, the invariants hold, a refusal changes
-// nothing, and an old state is not touched by what follows it.
+// nothing, and an old state is not touched by what follows it (PA-10, PA-94).
 func TestAnySequenceOfInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -135,6 +135,9 @@ func drawSpec(t *rapid.T) *agent.Spec {
 	}
 	if rapid.Bool().Draw(t, "require") {
 		spec.Require = []agent.OneOf{{"add"}}
+	}
+	if len(spec.Require) == 0 && rapid.Bool().Draw(t, "daemon") {
+		spec.Daemon = &agent.Daemon{Every: agent.Duration(time.Minute), Queue: 2, Watchdog: 2, Compact: rapid.Bool().Draw(t, "compact")}
 	}
 	spec.Definition = spec.Definition.WithDefaults()
 	spec.Toolset = []agent.ToolSpec{{Name: "add"}, {Name: "sub"}}

@@ -289,7 +289,7 @@ func (s *step) limitDecided(r Request, text string) {
 	}
 	s.renew(r.Cause)
 	if text != choiceContinue {
-		s.Letters = append(s.Letters, Letter{Message: agent.TextMessage(agent.RoleUser, text), Mode: agent.SendSteer})
+		s.steer(agent.TextMessage(agent.RoleUser, text))
 	}
 }
 
@@ -302,12 +302,18 @@ func (s *step) renew(limit agent.Code) {
 	case agent.LimitCost:
 		s.Base.CostUSD = s.Cost
 	case agent.LimitTime:
-		s.Deadline = s.now().Add(time.Duration(s.Limits.WallClock))
-		if s.Wait.Resting {
-			s.Deadline = s.Since.Add(time.Duration(s.Limits.WallClock)) // goneOn adds the rest
-		}
+		s.restart()
 	}
 	s.record(agent.Event{Type: agent.LimitExtended, Extended: limit})
+}
+
+// restart lets the working time begin anew.
+func (s *step) restart() {
+	from := s.now()
+	if s.Wait != nil && s.Wait.Resting {
+		from = s.Since // goneOn adds the rest
+	}
+	s.Deadline = from.Add(time.Duration(s.Limits.WallClock))
 }
 
 // expire decides a request by its deadline.

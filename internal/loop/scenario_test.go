@@ -48,6 +48,7 @@ type player struct {
 	now   time.Time
 	full  bool
 	moved State // of a run that was suspended elsewhere
+	ended State // of the session's run before
 	out   strings.Builder
 }
 
@@ -75,6 +76,11 @@ func (p *player) line(line string) {
 		return
 	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
 		p.moved = exported(p.t, p.state)
+		p.state = State{}
+		return
+	case "next": // what comes next happens to the session's next run
+		require.Equal(p.t, Ended, p.state.Phase)
+		p.ended = exported(p.t, p.state)
 		p.state = State{}
 		return
 	case "fresh": // a new execution, whose history is short; its state went over the wire
@@ -137,7 +143,8 @@ func (p *player) input(verb, rest string) Input {
 		p.decode(rest, &spec)
 		spec.Name, spec.Model = "a", "m"
 		spec.Definition = spec.Definition.WithDefaults()
-		return Opened{Spec: &spec}
+		l := p.ended.Log
+		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Numbers: p.ended.Numbers, Posts: p.ended.Remembered(true), Inbox: p.ended.Inbox()}
 	case "started": // a start that says more
 		start := agent.Start{Agent: "a"}
 		p.decode(rest, &start)

@@ -69,9 +69,15 @@ type State struct {
 	Decided  []Decided `json:"decided,omitempty"`  // the last ones that were
 	Park     *Park     `json:"park,omitempty"`
 	Letters  []Letter  `json:"letters,omitempty"` // messages that the model has not got
-	Always   []string  `json:"always,omitempty"`  // tools that need no approval any more
-	Giving   *Giving   `json:"giving,omitempty"`  // what is in flight is being given up
-	Stopping *Stopping `json:"stopping,omitempty"`
+	// Events wait for a daemon to deal with them, one after the other. Due tells that
+	// it has something to deal with, and Ticks how often in a row its interval has
+	// woken it without need.
+	Events   []agent.EmitOrder `json:"events,omitempty"`
+	Due      bool              `json:"due,omitempty"`
+	Ticks    int               `json:"ticks,omitempty"`
+	Always   []string          `json:"always,omitempty"` // tools that need no approval any more
+	Giving   *Giving           `json:"giving,omitempty"` // what is in flight is being given up
+	Stopping *Stopping         `json:"stopping,omitempty"`
 	// Birth is what the run above said of this one; nil for a root.
 	Birth *agent.Birth `json:"birth,omitempty"`
 	// Beyond are tools that the run may not use though its agent has them, and
@@ -224,6 +230,7 @@ func (s State) clone() State {
 	s.Requests = slices.Clone(s.Requests)
 	s.Decided = slices.Clip(s.Decided)
 	s.Letters = slices.Clip(s.Letters)
+	s.Events = slices.Clip(s.Events)
 	s.Always = slices.Clip(s.Always)
 	s.Posts = slices.Clip(s.Posts)
 	s.Told = slices.Clip(s.Told)
@@ -299,6 +306,9 @@ func (s State) View(now time.Time) agent.RunStatus {
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Since, Turn: s.Turn,
 		Doing: s.doing(), Suspension: s.Suspension(), Children: s.counts(), Queued: len(s.Letters), Labels: s.Labels, Usage: s.Usage, Cost: s.Cost,
 		Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Refused, Fault: s.Log.Fault,
+	}
+	if d := s.daemon(); d != nil {
+		v.Events = &agent.Used[int]{Used: len(s.Events), Max: d.Queue}
 	}
 	switch {
 	case s.Phase == Ended:

@@ -152,6 +152,8 @@ func (s *step) goOn() {
 	case (s.Full || s.parkedLong()) && !s.foreground() && s.Heavy != s.Turn+1:
 		s.Phase = Carrying
 		s.carried()
+	case s.tidiesUp():
+		s.summarise(SumFresh)
 	case s.Phase == Resting && !s.waits():
 		s.nextTurn()
 	}

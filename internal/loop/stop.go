@@ -57,7 +57,8 @@ func (s *step) stop(o agent.StopOrder) error {
 	s.stopChildren(o)
 	s.lift(agent.HoldOwn)
 	s.lift(agent.HoldInherited)
-	s.Park, s.Fresh, s.Note = nil, "", ""
+	s.unparked()
+	s.Fresh, s.Note = "", ""
 	s.dropRequests()
 	s.skipWaiting(whyStopped + " before the call was begun")
 	switch {
@@ -160,6 +161,9 @@ func (s *step) known() agent.Handoff {
 	}
 	for _, l := range s.Letters {
 		h.NotBegun = append(h.NotBegun, agent.Item{What: "a message that was not answered: " + quote(l.Message.TextOf()), By: s.Session})
+	}
+	if n := len(s.Events); n > 0 {
+		h.NotBegun = append(h.NotBegun, agent.Item{What: fmt.Sprintf("%d events that wait: the session's next run takes them", n), By: s.Session})
 	}
 	for _, r := range h.Requests {
 		h.OpenQuestions = append(h.OpenQuestions, r.Text)

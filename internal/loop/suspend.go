@@ -66,6 +66,9 @@ func (s *step) rest() {
 	case s.Wait == nil && s.Stopping == nil && s.childrenRest():
 		s.wait(agent.ByPolicy, "children", "")
 	}
+	if s.Wait == nil && s.Stopping == nil && s.idling() && s.idle() {
+		s.wait(agent.BySelf, causeIdle, "")
+	}
 	if s.Wait != nil && !s.Wait.Resting && s.idle() {
 		s.Wait.Resting, s.Since = true, s.At
 		s.record(agent.Event{Type: agent.RunSuspended, Suspension: s.Suspension()})
@@ -159,17 +162,24 @@ func (s State) Suspension() *agent.Suspension {
 const maxWaitsFor = 1500
 
 // WaitsFor is what listings find a run by (wire §8).
+//
+// A daemon is found by what it hears whether or not it is suspended.
 func (s State) WaitsFor() (list []string) {
-	v := s.Suspension()
-	if v == nil {
-		return nil
-	}
-	list = append(list, string(v.Kind))
 	size := 0
 	add := func(what string) {
 		if size += len(what); !slices.Contains(list, what) && size <= maxWaitsFor {
 			list = append(list, what)
 		}
+	}
+	v := s.Suspension()
+	if v != nil {
+		add(string(v.Kind))
+	}
+	for _, topic := range s.topics() {
+		add(heardAs(topic))
+	}
+	if v == nil {
+		return list
 	}
 	for _, r := range v.Requests {
 		add(string(r.Type))
@@ -180,7 +190,7 @@ func (s State) WaitsFor() (list []string) {
 	if v.Conditions != nil {
 		for _, c := range v.Conditions.List() {
 			if c.Event != nil {
-				add("topic:" + c.Event.Topic)
+				add(heardAs(c.Event.Topic))
 			} else {
 				add("time")
 			}
@@ -193,6 +203,14 @@ func (s State) WaitsFor() (list []string) {
 		add("held")
 	}
 	return list
+}
+
+// heardAs is a topic as listings find it.
+func heardAs(topic string) string {
+	if topic == agent.EveryTopic {
+		return agent.HearsAll
+	}
+	return "topic:" + topic
 }
 
 // earlier is the earlier of two times, of which a zero one is none.

@@ -28,18 +28,22 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 		tools = append(tools, lifecycleTools()...)
 	}
 	if spec.Completion == agent.CompleteTool {
-		tools = append(tools, finishTool(spec.Output))
+		tools = append(tools, finishTool(spec))
 	}
 	return tools
 }
 
 // finishTool is what a model ends its run with under completion "tool". Its
 // arguments are the output where the agent has a schema for it.
-func finishTool(output json.RawMessage) agent.ToolSpec {
+func finishTool(spec agent.Spec) agent.ToolSpec {
+	output, means := spec.Output, "Call this once, when the task is done. It ends your work."
+	if spec.Daemon != nil {
+		means = "Call this when you are done with what you were told last. Then you wait for the next."
+	}
 	if len(output) == 0 {
 		output = json.RawMessage(`{"type":"object","properties":{"summary":{"type":"string","description":"What was done and what came of it"}},"required":["summary"]}`)
 	}
-	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: "Call this once, when the task is done. It ends your work.", Input: output}
+	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: means, Input: output}
 }
 
 func subAgentTool(a agent.SubAgent) agent.ToolSpec {

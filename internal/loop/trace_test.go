@@ -61,7 +61,7 @@ func describe(e agent.Event) string {
 	case e.Suspension != nil:
 		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause)
 	case e.Resumed != nil:
-		return fmt.Sprintf(" %s by %s", e.Resumed.Suspension, e.Resumed.Cause)
+		return strings.TrimRight(fmt.Sprintf(" %s by %s %s", e.Resumed.Suspension, e.Resumed.Cause, e.Resumed.Event), " ")
 	case e.Hold != nil:
 		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
 	case e.Request != nil:

@@ -172,8 +172,9 @@ func (s *step) unusable(model, why string) {
 // answered decides what a reply without tool calls means.
 func (s *step) answered(r agent.Reply) {
 	s.Phase = Resting
-	if s.Stopping != nil {
-		return // its text is in the handoff
+	if s.Stopping != nil { // its text is in the handoff
+		s.Due = s.Due && (s.finishes() || r.OutputFault != "")
+		return
 	}
 	if s.deliver(true) {
 		return // it goes on with what was sent

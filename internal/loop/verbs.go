@@ -93,7 +93,7 @@ func (s *step) obey(in Said) error {
 	case agent.AnswersOrder:
 		return s.answers(c, in)
 	case agent.EmitOrder:
-		return s.emit(c, in.Matches)
+		return s.emit(c, in)
 	}
 	return agent.Errorf(agent.Internal, "the machine knows no verb %T", in.Command)
 }
@@ -132,8 +132,10 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	if s.ownHold() != nil {
 		s.lift(agent.HoldOwn)
 		s.tellChildren(s.pass(agent.Resume, 0))
-	} else {
+	} else if !s.idling() {
 		s.Park = nil
+	} else if o.Message == "" {
+		s.steer(wakeMessage("Somebody resumed you, and said no more."))
 	}
 	s.goOnWith("Somebody resumed you.", "")
 	if o.Fresh {
@@ -142,7 +144,7 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	if o.Message != "" {
 		m := agent.TextMessage(agent.RoleUser, o.Message)
 		m.By = o.By
-		s.Letters = append(s.Letters, Letter{Message: m, Mode: agent.SendSteer})
+		s.steer(m)
 	}
 	return nil
 }
@@ -177,8 +179,12 @@ func (s *step) send(o agent.SendOrder, id string) error {
 	return nil
 }
 
-// maxPosts is how many messages a session remembers by their ids.
-const maxPosts = 50
+// A session remembers so many messages by their ids, and a daemon's so many: its
+// senders try again after a stop.
+const (
+	maxPosts       = 50
+	maxDaemonPosts = 1000
+)
 
 // post remembers a message that came with an id.
 func (s *step) post(id string) {
@@ -186,7 +192,11 @@ func (s *step) post(id string) {
 		return
 	}
 	s.Posts = append(s.Posts, agent.Post{ID: id, Run: s.Run})
-	if n := len(s.Posts) - maxPosts; n > 0 {
+	most := maxPosts
+	if s.daemon() != nil {
+		most = maxDaemonPosts
+	}
+	if n := len(s.Posts) - most; n > 0 {
 		s.Posts = slices.Clone(s.Posts[n:])
 	}
 }
@@ -231,16 +241,23 @@ func (s *step) answers(o agent.AnswersOrder, in Said) error {
 	return nil
 }
 
-func (s *step) emit(o agent.EmitOrder, matches bool) error {
-	if s.Park == nil || s.Park.Met != nil || !matches {
-		return s.refuseAs(agent.Stale, "topic", "the run does not wait for such an event of topic %s", o.Topic)
+// emit tells of an event: one that a park waits for, or one for a daemon.
+func (s *step) emit(o agent.EmitOrder, in Said) error {
+	parked := s.Park != nil && !s.Park.Idle && s.Park.Met == nil && in.Matches
+	switch {
+	case s.daemon() != nil && s.posted(in.ID) != "":
+		return s.already()
+	case parked && s.daemon() != nil:
+		s.post(in.ID)
+		s.met(Met{Topic: o.Topic, Payload: o.Payload, By: o.By, ID: in.ID})
+		return nil
+	case parked:
+		s.met(Met{Topic: o.Topic, Payload: o.Payload, By: o.By})
+		return nil
+	case s.hears(o.Topic):
+		return s.queue(o, in.ID)
 	}
-	payload := o.Payload
-	if len(payload) == 0 {
-		payload = []byte("null")
-	}
-	s.met(Met{Topic: o.Topic, Payload: payload, By: o.By})
-	return nil
+	return s.refuseAs(agent.Stale, "topic", "the run does not wait for such an event of topic %s", o.Topic)
 }
 
 // already leaves things as they are: the same or a stronger verb stands.

@@ -31,7 +31,7 @@ func meter(t require.TestingT) window.Meter {
 }
 
 // Whatever is asked for, calls stay with their results, and what stays fits into
-// its share.
+// its share (HA-81).
 func TestSplitTearsNoCallFromItsResult(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var entries []store.Entry

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
 )
@@ -15,7 +16,7 @@ import (
 // from the environment. Here a stand-in answers.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		dripping(stream(begin, open(0, textBlock), text(0, "Four, "), text(0, "of course."), stop(0), because("end_turn"), end), 0)(w, r)
+		standin.Drip(stream(begin, open(0, textBlock), text(0, "Four, "), text(0, "of course."), stop(0), because("end_turn"), end), 0)(w, r)
 	}))
 	defer server.Close()
 	claude := anthropic.New(&anthropic.Options{BaseURL: server.URL, APIKey: "sk-ant-…"})

@@ -1,7 +1,6 @@
 package anthropic_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/provider/anthropic"
 )
 
@@ -36,22 +35,16 @@ func TestFaults(t *testing.T) {
 		{"own spend limit", 400, problem("invalid_request_error", "You have reached your specified API usage limits."), nil, agent.FaultQuota, ""},
 		{"tier's spend limit", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"No more this month.","details":{"error_code":"enforced_spend_limit_reached"}}}`, nil, agent.FaultQuota, ""},
 		{"wrong key", 401, problem("authentication_error", "invalid x-api-key "+key), nil, agent.FaultAuth, "anthropic answered 401: invalid x-api-key [secret]; check ANTHROPIC_API_KEY on the worker"},
-		{"billing", 402, problem("billing_error", "pay"), nil, agent.FaultQuota, ""},
-		{"forbidden", 403, problem("permission_error", "no"), nil, agent.FaultAuth, ""},
 		{"unknown model", 404, problem("not_found_error", "model: claude-none"), nil, agent.FaultBadRequest, "anthropic answered 404: model: claude-none"},
-		{"timeout of theirs", 408, problem("timeout_error", "slow"), nil, agent.FaultTransient, ""},
-		{"conflict", 409, problem("conflict_error", "again"), nil, agent.FaultTransient, ""},
-		{"too large", 413, problem("request_too_large", "Request exceeds the maximum size"), nil, agent.FaultContext, ""},
 		{"rate limit", 429, problem("rate_limit_error", "slow down"), nil, agent.FaultRateLimit, "anthropic answered 429: slow down"},
 		{"rate limit that speaks of the context", 429, problem("rate_limit_error", "long prompts exceed context limit of the minute"), nil, agent.FaultRateLimit, ""},
-		{"broken", 500, problem("api_error", "Internal server error"), nil, agent.FaultTransient, ""},
 		{"gateway's page", 502, "<html>\n<h1>Bad\nGateway</h1></html>", nil, agent.FaultTransient, "anthropic answered 502: Bad Gateway"},
 		{"gateway's text", 503, "upstream\nconnect error", nil, agent.FaultOverload, "anthropic answered 503: upstream connect error"},
 		{"overloaded", 529, problem("overloaded_error", "Overloaded"), nil, agent.FaultOverload, "anthropic answered 529: Overloaded"},
 		{"nothing said", 529, "", nil, agent.FaultOverload, "anthropic answered 529: no reason given"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := serve(t, answering(c.status, "application/json", c.body, c.headers...))
+			m, s := serve(t, standin.Answer(c.status, "application/json", c.body, c.headers...))
 			fault := mustFail(t, m, s)
 			if fault.Provider.Kind != c.kind || fault.Provider.HTTP != c.status {
 				t.Errorf("got %s with status %d, want %s with %d", fault.Provider.Kind, fault.Provider.HTTP, c.kind, c.status)
@@ -86,7 +79,7 @@ func TestRetryAfter(t *testing.T) {
 		}, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := serve(t, answering(429, "application/json", problem("rate_limit_error", "slow down"), c.headers...))
+			m, s := serve(t, standin.Answer(429, "application/json", problem("rate_limit_error", "slow down"), c.headers...))
 			got := mustFail(t, m, s).RetryAfter
 			if off := c.want - got; off < 0 || off > 5*time.Second { // dates have whole seconds, and the test takes time
 				t.Errorf("got %v, want %v", got, c.want)
@@ -98,23 +91,6 @@ func TestRetryAfter(t *testing.T) {
 var whole = stream(begin, ping, open(0, textBlock), text(0, "Hello"), stop(0),
 	open(1, use("toolu_1", "weather")), input(1, `{"city":`), input(1, `"Rome"}`), stop(1), because("tool_use"), end)
 
-// A stream that ends early is a fault, wherever it ends, and however.
-func TestCutOff(t *testing.T) {
-	for at := 0; at < len(whole)-1; at += 41 {
-		for how, end := range map[string]func(){"closed": func() {}, "broken": func() { panic(http.ErrAbortHandler) }} {
-			m, s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				dripping(whole[:at], 0)(w, r)
-				w.(http.Flusher).Flush()
-				end()
-			})
-			fault := mustFail(t, m, s)
-			if fault.Provider.Kind != agent.FaultTransient || !strings.Contains(fault.Message, "the stream broke off after") {
-				t.Errorf("%s at %d: got %s: %s", how, at, fault.Provider.Kind, fault.Message)
-			}
-		}
-	}
-}
-
 func TestErrorInMidStream(t *testing.T) {
 	for kind, want := range map[string]agent.FaultKind{
 		"overloaded_error":      agent.FaultOverload,
@@ -125,70 +101,15 @@ func TestErrorInMidStream(t *testing.T) {
 		"billing_error":         agent.FaultQuota,
 		"new_error":             agent.FaultTransient,
 	} {
-		m, s := serve(t, dripping(stream(begin, open(0, textBlock), text(0, "Hel"), problem(kind, "Overloaded"), text(0, "lo"), end), 0))
+		m, s := serve(t, standin.Drip(stream(begin, open(0, textBlock), text(0, "Hel"), problem(kind, "Overloaded"), text(0, "lo"), end), 0))
 		fault := mustFail(t, m, s)
 		if fault.Provider.Kind != want || fault.Message != "anthropic gave up its reply: Overloaded ("+kind+")" {
 			t.Errorf("%s: got %s: %s", kind, fault.Provider.Kind, fault.Message)
 		}
 	}
-	m, s := serve(t, dripping("event: message_start\ndata: {\"type\":\n\n", 0))
+	m, s := serve(t, standin.Drip("event: message_start\ndata: {\"type\":\n\n", 0))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient {
 		t.Errorf("broken JSON: got %s", fault.Provider.Kind)
-	}
-}
-
-// dripOn answers in two parts, the second after going is closed.
-func dripOn(first string, going <-chan struct{}, second string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		dripping(first, 0)(w, r)
-		select {
-		case <-going:
-			dripping(second, 0)(w, r)
-		case <-r.Context().Done():
-		}
-	}
-}
-
-func TestCancel(t *testing.T) {
-	t.Run("in mid-stream", func(t *testing.T) {
-		m, s := serve(t, dripOn(stream(begin, open(0, textBlock), text(0, "Hel")), nil, ""))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		_, err := m.Generate(ctx, ask("Hello"), func(d model.Delta) {
-			if d.Text != "" {
-				cancel()
-			}
-		})
-		cancelled(t, err, s)
-	})
-	t.Run("before the answer", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		m, s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			cancel()
-			<-r.Context().Done()
-		})
-		_, err := m.Generate(ctx, ask("Hello"), silent)
-		cancelled(t, err, s)
-	})
-	t.Run("before the question", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		m, s := serve(t, answering(200, "text/event-stream", whole))
-		_, err := m.Generate(ctx, ask("Hello"), silent)
-		if !errors.Is(err, context.Canceled) || s.requests() != 0 {
-			t.Errorf("got %v after %d requests", err, s.requests())
-		}
-	})
-}
-
-func cancelled(t *testing.T, err error, s *standIn) {
-	t.Helper()
-	var fault *agent.Error
-	if !errors.Is(err, context.Canceled) || errors.As(err, &fault) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-	if s.requests() != 1 {
-		t.Errorf("%d requests were made", s.requests())
 	}
 }
 
@@ -210,7 +131,7 @@ func TestUnreachable(t *testing.T) {
 
 // A client's own timeout is the provider's fault, not the caller's wish.
 func TestClientTimeout(t *testing.T) {
-	_, s := serve(t, dripOn(stream(begin), nil, ""))
+	_, s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: s.URL, HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTimeout {
 		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
@@ -223,26 +144,26 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("the redirect was followed, with the key %q", r.Header.Get("x-api-key"))
 	}))
 	defer other.Close()
-	m, s := serve(t, answering(307, "", "", "location", other.URL+"/v1/messages"))
+	m, s := serve(t, standin.Answer(307, "", "", "location", other.URL+"/v1/messages"))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, other.URL) {
 		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
 	}
 }
 
 func TestWrongPlace(t *testing.T) {
-	m, s := serve(t, answering(200, "text/html; charset=utf-8", "<html>Welcome</html>"))
+	m, s := serve(t, standin.Answer(200, "text/html; charset=utf-8", "<html>Welcome</html>"))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "web page") {
 		t.Errorf("a page: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serve(t, answering(404, "text/html", "<html>Nothing here</html>"))
+	m, s = serve(t, standin.Answer(404, "text/html", "<html>Nothing here</html>"))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "is there such an API at 127.0.0.1:") {
 		t.Errorf("no page: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serve(t, answering(200, "application/json", problem("overloaded_error", "Overloaded")))
+	m, s = serve(t, standin.Answer(200, "application/json", problem("overloaded_error", "Overloaded")))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultOverload {
 		t.Errorf("a problem with status 200: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serve(t, answering(200, "application/json", `{"type":"mess`))
+	m, s = serve(t, standin.Answer(200, "application/json", `{"type":"mess`))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient {
 		t.Errorf("half a reply: got %s: %s", fault.Provider.Kind, fault.Message)
 	}

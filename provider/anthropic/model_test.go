@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
 )
@@ -26,14 +26,14 @@ func TestNoKey(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	_, s := serve(t, answering(200, "text/event-stream", whole))
+	_, s := serve(t, standin.Answer(200, "text/event-stream", whole))
 	t.Setenv("ANTHROPIC_API_KEY", " "+key+"\n")
 	t.Setenv("ANTHROPIC_BASE_URL", s.URL+"/")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "another") // only what the options name is read
 	m := anthropic.New(nil)
 	t.Setenv("ANTHROPIC_API_KEY", "later")
-	generate(t, m, ask("Hello"))
-	if h := s.heads[0]; h.Get("x-api-key") != key || h.Get("authorization") != "" {
+	standin.Reply(t, m, ask("Hello"))
+	if h := s.Heads[0]; h.Get("x-api-key") != key || h.Get("authorization") != "" {
 		t.Errorf("sent the headers %v", h)
 	}
 }
@@ -69,7 +69,7 @@ func TestKeyIsNotShown(t *testing.T) {
 }
 
 func TestName(t *testing.T) {
-	_, s := serve(t, answering(401, "application/json", problem("authentication_error", "no")))
+	_, s := serve(t, standin.Answer(401, "application/json", problem("authentication_error", "no")))
 	m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: s.URL, Name: "claude"})
 	if fault := mustFail(t, m, s); !strings.HasPrefix(fault.Message, "claude answered 401") {
 		t.Errorf("got %q", fault.Message)
@@ -91,18 +91,4 @@ func TestInfo(t *testing.T) {
 	if got := m.Info("claude-of-tomorrow"); got != (model.Info{}) {
 		t.Errorf("an unknown model: got %+v", got)
 	}
-}
-
-func TestManyAtOnce(t *testing.T) {
-	m, _ := serve(t, dripping(whole, 50))
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			var h heard
-			if _, err := m.Generate(t.Context(), ask("Hello"), h.emit); err != nil || h.text.String() != "Hello" {
-				t.Errorf("got %q, %v", h.text.String(), err)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -54,10 +55,6 @@ var replies = []struct {
 	events: []string{begin, open(0, textBlock), ping, text(0, "Hello"), text(0, ", wörld"), stop(0), because("end_turn"), end},
 	want:   model.Reply{Parts: []agent.Part{said("Hello, wörld")}, Finish: model.FinishStop, Usage: plainUsage},
 }, {
-	name:   "nothing said",
-	events: []string{begin, because("end_turn"), end},
-	want:   model.Reply{Finish: model.FinishStop, Usage: plainUsage},
-}, {
 	name:   "empty text block",
 	events: []string{begin, open(0, textBlock), stop(0), open(1, textBlock), text(1, "x"), stop(1), because("stop_sequence"), end},
 	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
@@ -102,21 +99,6 @@ var replies = []struct {
 		{Type: agent.PartThinking, Text: "Two and two.", Signature: "c2ln"}, {Type: agent.PartThinking, Signature: "aGlk"},
 		{Type: agent.PartThinking, Redacted: "cmVk"}, said("Four.")}, Finish: model.FinishStop, Usage: plainUsage},
 }, {
-	name: "usage with the cache",
-	events: []string{`{"type":"message_start","message":{"type":"message","role":"assistant","content":[],"usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":3}}}`,
-		open(0, textBlock), text(0, "x"), stop(0),
-		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":12,"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"output_tokens":500,"output_tokens_details":{"thinking_tokens":420}}}`, end},
-	want: model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop,
-		Usage: agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}},
-}, {
-	name:   "cut off at its limit",
-	events: []string{begin, open(0, textBlock), text(0, "Once upon"), stop(0), because("max_tokens"), end},
-	want:   model.Reply{Parts: []agent.Part{said("Once upon")}, Finish: model.FinishLength, Usage: plainUsage},
-}, {
-	name:   "cut off in a call",
-	events: []string{begin, open(0, use("a", "f")), input(0, `{"n":`), because("max_tokens"), end},
-	want:   model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":`)}, Finish: model.FinishLength, Usage: plainUsage},
-}, {
 	name:   "window full",
 	events: []string{begin, open(0, textBlock), text(0, "x"), because("model_context_window_exceeded"), end},
 	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishLength, Usage: plainUsage},
@@ -151,37 +133,12 @@ func TestReplies(t *testing.T) {
 				"without event line": stripEvents(body),
 			} {
 				for _, n := range []int{0, 7} {
-					m, _ := serve(t, dripping(answer, n))
-					reply, h := generate(t, m, ask("Hello"))
-					check(t, fmt.Sprintf("%s, in pieces of %d", name, n), reply, &c.want, h)
+					m, _ := serve(t, standin.Drip(answer, n))
+					reply, h := standin.Reply(t, m, ask("Hello"))
+					standin.Same(t, fmt.Sprintf("%s, in pieces of %d", name, n), reply, &c.want, h)
 				}
 			}
 		})
-	}
-}
-
-func check(t *testing.T, how string, got, want *model.Reply, h *heard) {
-	t.Helper()
-	if g, w := asJSON(t, got), asJSON(t, want); g != w {
-		t.Errorf("%s: got %s\nwant %s", how, g, w)
-	}
-	var text, thinking string
-	for _, p := range want.Parts {
-		switch p.Type {
-		case agent.PartText:
-			text += p.Text
-		case agent.PartThinking:
-			thinking += p.Text
-		}
-	}
-	if s := h.text.String(); s != text && want.Finish != model.FinishFiltered {
-		t.Errorf("%s: emitted %q, want %q", how, s, text)
-	}
-	if s := h.thinking.String(); s != thinking {
-		t.Errorf("%s: emitted the thinking %q, want %q", how, s, thinking)
-	}
-	if h.signs == 0 {
-		t.Errorf("%s: there was no sign of life", how)
 	}
 }
 
@@ -197,27 +154,12 @@ func stripEvents(body string) string {
 
 // A server that does not stream is understood, too.
 func TestWholeReply(t *testing.T) {
-	m, _ := serve(t, answering(200, "application/json", `{"id":"msg_1","type":"message","role":"assistant","model":"x",
+	m, _ := serve(t, standin.Answer(200, "application/json", `{"id":"msg_1","type":"message","role":"assistant","model":"x",
 		"content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Hello"},{"type":"tool_use","id":"a","name":"f","input":{"n":1}}],
 		"stop_reason":"tool_use","usage":{"input_tokens":10,"output_tokens":25}}`))
-	reply, h := generate(t, m, ask("Hello"))
-	check(t, "whole", reply, &model.Reply{
+	reply, h := standin.Reply(t, m, ask("Hello"))
+	standin.Same(t, "whole", reply, &model.Reply{
 		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "c2ln"}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
 		Finish: model.FinishCalls, Usage: plainUsage,
 	}, h)
-}
-
-// A long wait with nothing but pings is full of signs of life.
-func TestSignsOfLife(t *testing.T) {
-	heardPing, answer := make(chan struct{}), stream(open(0, textBlock), text(0, "x"), because("end_turn"), end)
-	m, _ := serve(t, dripOn(stream(begin, ping), heardPing, answer))
-	var h heard
-	_, err := m.Generate(t.Context(), ask("Hello"), func(d model.Delta) {
-		if h.emit(d); h.signs == 1 {
-			close(heardPing) // the rest comes only after a sign of life
-		}
-	})
-	if err != nil || h.text.String() != "x" {
-		t.Errorf("got %q, %v", h.text.String(), err)
-	}
 }

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -84,47 +83,25 @@ var requests = []struct {
 func TestRequest(t *testing.T) {
 	for _, c := range requests {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := serve(t, answering(200, "text/event-stream", whole))
-			generate(t, m, &c.req)
-			golden(t, c.name+".json", s.bodies[0])
-			if h := s.heads[0]; h.Get("x-api-key") != key || h.Get("anthropic-version") == "" {
+			m, s := serve(t, standin.Answer(200, "text/event-stream", whole))
+			standin.Reply(t, m, &c.req)
+			standin.Golden(t, *update, c.name+".json", s.Bodies[0])
+			if h := s.Heads[0]; h.Get("x-api-key") != key || h.Get("anthropic-version") == "" {
 				t.Errorf("sent the headers %v", h)
 			}
 		})
 	}
 }
 
-func golden(t *testing.T, name string, body []byte) {
-	t.Helper()
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, body, "", "  "); err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
-	pretty.WriteByte('\n')
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(pretty.Bytes(), want) {
-		t.Errorf("sent %s\nwant %s (run with -update to keep it)", pretty.Bytes(), want)
-	}
-}
-
 // What was sent once is sent again, byte for byte and but for the marks of the
 // cache: else the cache would not be hit, and thinking be refused.
 func TestRequestsOnlyGrow(t *testing.T) {
-	m, s := serve(t, answering(200, "text/event-stream", whole))
+	m, s := serve(t, standin.Answer(200, "text/event-stream", whole))
 	var sent [][]json.RawMessage
 	for _, n := range []int{5, 8} {
-		generate(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:n]})
+		standin.Reply(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:n]})
 		var body struct{ Messages []json.RawMessage }
-		plain := strings.ReplaceAll(string(s.bodies[len(s.bodies)-1]), `,"cache_control":{"type":"ephemeral"}`, "")
+		plain := strings.ReplaceAll(string(s.Bodies[len(s.Bodies)-1]), `,"cache_control":{"type":"ephemeral"}`, "")
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(plain, `"cache_control":{"type":"ephemeral"},`, "")), &body); err != nil {
 			t.Fatal(err)
 		}
@@ -155,10 +132,10 @@ func TestOutputThatDoesNotFit(t *testing.T) {
 		"bad alternative":  `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}},"additionalProperties":false}`,
 		"too many options": `{"type":"object","properties":{` + manyOptions() + `},"additionalProperties":false}`,
 	} {
-		m, s := serve(t, answering(200, "text/event-stream", whole))
-		generate(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:1], Output: json.RawMessage(schema)})
-		if bytes.Contains(s.bodies[0], []byte("output_config")) {
-			t.Errorf("%s: sent %s", name, s.bodies[0])
+		m, s := serve(t, standin.Answer(200, "text/event-stream", whole))
+		standin.Reply(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:1], Output: json.RawMessage(schema)})
+		if bytes.Contains(s.Bodies[0], []byte("output_config")) {
+			t.Errorf("%s: sent %s", name, s.Bodies[0])
 		}
 	}
 }
@@ -179,11 +156,11 @@ func TestWrongRequests(t *testing.T) {
 		"no schema":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`{`)}}},
 		"no object":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`null`)}}},
 	} {
-		m, s := serve(t, answering(200, "text/event-stream", whole))
+		m, s := serve(t, standin.Answer(200, "text/event-stream", whole))
 		_, err := m.Generate(t.Context(), &req, silent)
 		var fault *agent.Error
-		if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.requests() != 0 {
-			t.Errorf("%s: got %v after %d requests", name, err, s.requests())
+		if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.Requests() != 0 {
+			t.Errorf("%s: got %v after %d requests", name, err, s.Requests())
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -129,14 +130,6 @@ var chatReplies = []struct {
 	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Two and two."}, said("Four.")},
 		Finish: model.FinishStop, Usage: plainUsage},
 }, {
-	name:   "cut off at its limit",
-	chunks: []string{begin, text("Once upon"), because("length"), counted, end},
-	want:   model.Reply{Parts: []agent.Part{said("Once upon")}, Finish: model.FinishLength, Usage: plainUsage},
-}, {
-	name:   "cut off in a call",
-	chunks: []string{begin, calls(piece(0, "a", "f", `{"n":`)), because("length"), counted, end},
-	want:   model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":`)}, Finish: model.FinishLength, Usage: plainUsage},
-}, {
 	name:   "refused",
 	chunks: []string{begin, field("refusal", "I can't "), field("refusal", "do that."), because("stop"), counted, end},
 	want:   model.Reply{Parts: []agent.Part{said("I can't do that.")}, Finish: model.FinishFiltered, Usage: plainUsage},
@@ -162,11 +155,11 @@ func TestChatReplies(t *testing.T) {
 				"without space": strings.ReplaceAll(body, "data: ", "data:"),
 			} {
 				for _, n := range []int{0, 7} {
-					m, s := serve(t, dripping(answer, n))
-					reply, h := generate(t, m, ask("Hello"))
-					check(t, fmt.Sprintf("%s, in pieces of %d", name, n), reply, &c.want, h)
-					if s.paths[0] != "/v1/chat/completions" {
-						t.Errorf("asked at %s", s.paths[0])
+					m, s := serve(t, standin.Drip(answer, n))
+					reply, h := standin.Reply(t, m, ask("Hello"))
+					standin.Same(t, fmt.Sprintf("%s, in pieces of %d", name, n), reply, &c.want, h)
+					if s.Paths[0] != "/v1/chat/completions" {
+						t.Errorf("asked at %s", s.Paths[0])
 					}
 				}
 			}
@@ -176,27 +169,12 @@ func TestChatReplies(t *testing.T) {
 
 // A server that does not stream is understood, too.
 func TestWholeChat(t *testing.T) {
-	m, _ := serve(t, answering(200, "application/json; charset=utf-8", `{"id":"c1","object":"chat.completion","created":1,"model":"llama","choices":[{"index":0,
+	m, _ := serve(t, standin.Answer(200, "application/json; charset=utf-8", `{"id":"c1","object":"chat.completion","created":1,"model":"llama","choices":[{"index":0,
 		"message":{"role":"assistant","content":"Hello","reasoning_content":"Hm.","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"n\":1}"}}]},
 		"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35}}`))
-	reply, h := generate(t, m, ask("Hello"))
-	check(t, "whole", reply, &model.Reply{
+	reply, h := standin.Reply(t, m, ask("Hello"))
+	standin.Same(t, "whole", reply, &model.Reply{
 		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm."}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
 		Finish: model.FinishCalls, Usage: plainUsage,
 	}, h)
-}
-
-// A long wait with nothing but comments is full of signs of life.
-func TestSignsOfLife(t *testing.T) {
-	heardComment := make(chan struct{})
-	m, _ := serve(t, dripOn(": OPENROUTER PROCESSING\n\n", heardComment, stream(text("x"), because("stop"), end)))
-	var h heard
-	_, err := m.Generate(t.Context(), ask("Hello"), func(d model.Delta) {
-		if h.emit(d); h.signs == 1 && h.text.Len() == 0 {
-			close(heardComment) // the rest comes only after a sign of life
-		}
-	})
-	if err != nil || h.text.String() != "x" {
-		t.Errorf("got %q, %v", h.text.String(), err)
-	}
 }

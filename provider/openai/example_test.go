@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 )
@@ -16,7 +17,7 @@ import (
 // answers.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		dripping(stream(begin, text("Four, "), text("of course."), because("stop"), counted, end), 0)(w, r)
+		standin.Drip(stream(begin, text("Four, "), text("of course."), because("stop"), counted, end), 0)(w, r)
 	}))
 	defer server.Close()
 	ollama := openai.New(&openai.Options{

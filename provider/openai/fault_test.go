@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 )
@@ -34,7 +34,6 @@ func TestFaults(t *testing.T) {
 		{"context, xAI", 400, `{"code":"400","error":"This model's maximum prompt length is 131072 but the request contains 200000 tokens."}`, nil, agent.FaultContext, ""},
 		{"wrong key", 401, `{"error":{"message":"Incorrect API key provided: ` + key + `.","type":"invalid_request_error","code":"invalid_api_key"}}`, nil, agent.FaultAuth, "openai answered 401: Incorrect API key provided: [secret].; check the key of openai on the worker"},
 		{"no credit, OpenRouter", 402, `{"error":{"code":402,"message":"Insufficient credits"}}`, nil, agent.FaultQuota, ""},
-		{"forbidden", 403, `{"error":{"message":"no","code":"unsupported_country_region_territory"}}`, nil, agent.FaultAuth, ""},
 		{"unknown model, Ollama", 404, `{"error":{"message":"model \"llama\" not found, try pulling it first","type":"not_found_error","param":null,"code":null}}`, nil, agent.FaultBadRequest, `openai answered 404: model "llama" not found, try pulling it first`},
 		{"timeout of theirs", 408, ``, nil, agent.FaultTransient, "openai answered 408: Request Timeout"},
 		{"conflict", 409, `{}`, nil, agent.FaultTransient, "openai answered 409: Conflict"},
@@ -44,14 +43,13 @@ func TestFaults(t *testing.T) {
 		{"rate limit that speaks of the context", 429, `{"error":{"message":"Please reduce the length of the messages or wait."}}`, nil, agent.FaultRateLimit, ""},
 		{"quota", 429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, nil, agent.FaultQuota, ""},
 		{"rate limit that sounds like a quota, Gemini", 429, `[{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}]`, nil, agent.FaultRateLimit, ""},
-		{"broken", 500, `{"error":{"message":"The server had an error","type":"server_error"}}`, nil, agent.FaultTransient, ""},
 		{"a provider's own words, OpenRouter", 502, `{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"out of\nmemory","provider_name":"x"}}}`, nil, agent.FaultTransient, "openai answered 502: Provider returned error: out of memory"},
 		{"gateway's page", 502, "<html>\n<h1>Bad\nGateway</h1></html>", nil, agent.FaultTransient, "openai answered 502: Bad Gateway"},
 		{"gateway's text", 503, "upstream\nconnect error", nil, agent.FaultOverload, "openai answered 503: upstream connect error"},
 		{"a word, TGI", 503, `{"error":"Model is overloaded","error_type":"overloaded"}`, nil, agent.FaultOverload, "openai answered 503: Model is overloaded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := serve(t, answering(c.status, "application/json", c.body, c.headers...))
+			m, s := serve(t, standin.Answer(c.status, "application/json", c.body, c.headers...))
 			fault := mustFail(t, m, s)
 			if fault.Provider.Kind != c.kind || fault.Provider.HTTP != c.status {
 				t.Errorf("got %s with status %d, want %s with %d", fault.Provider.Kind, fault.Provider.HTTP, c.kind, c.status)
@@ -85,7 +83,7 @@ func TestRetryAfter(t *testing.T) {
 		{"nonsense", []string{"x-ratelimit-remaining-tokens", "0", "x-ratelimit-reset-tokens", "soon"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := serve(t, answering(429, "application/json", `{"error":{"message":"slow down"}}`, c.headers...))
+			m, s := serve(t, standin.Answer(429, "application/json", `{"error":{"message":"slow down"}}`, c.headers...))
 			got := mustFail(t, m, s).RetryAfter
 			if got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
@@ -94,45 +92,26 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Up to its reason to stop, a stream that ends is a fault, wherever it ends, and
-// however; after it, only one that is broken is.
-func TestCutOff(t *testing.T) {
-	for form, c := range map[string]struct {
-		serve func(*testing.T, http.HandlerFunc) (*openai.Model, *standIn)
-		body  string
-		whole int // from here on, the reply is whole
-	}{
-		"chat":      {serve, wholeChat, strings.Index(wholeChat, counted) - len("data: ")},
-		"responses": {serveResponses, wholeResponse, len(wholeResponse)},
-	} {
-		for at := 0; at < len(c.body)-1; at += 37 {
-			m, s := c.serve(t, func(w http.ResponseWriter, r *http.Request) {
-				dripping(c.body[:at], 0)(w, r)
-				w.(http.Flusher).Flush()
-				panic(http.ErrAbortHandler)
-			})
-			if done := strings.Contains(c.body[:at], end); !done {
-				brokeOff(t, m, s, form+", broken", at)
-			}
-			if at < c.whole {
-				m, s = c.serve(t, dripping(c.body[:at], 0))
-				brokeOff(t, m, s, form+", closed", at)
-			}
-		}
+// Up to its reason to stop, a stream that ends is a fault, also one that says that
+// this is its end; after it, only one that is broken is.
+func TestEnds(t *testing.T) {
+	m, s := serve(t, standin.Drip(stream(begin, text("Hel"), end), 0))
+	fault := mustFail(t, m, s)
+	if fault.Provider.Kind != agent.FaultTransient || !strings.Contains(fault.Message, "the stream broke off after") {
+		t.Errorf("without a reason: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s := serve(t, dripping(stream(begin, text("Hel"), end), 0))
-	brokeOff(t, m, s, "ended without a reason", 0)
+	m, _ = serve(t, standin.Drip(stream(begin, text("Hel"), because("stop")), 0))
+	if reply, _ := standin.Reply(t, m, ask("Hello")); reply.Finish != model.FinishStop {
+		t.Errorf("with a reason and no end: got %+v", reply)
+	}
+	m, s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		standin.Drip(stream(begin, text("Hel"), because("stop")), 0)(w, r)
+		panic(http.ErrAbortHandler)
+	})
+	mustFail(t, m, s)
 }
 
 var wholeChat = stream(begin, text("Hello"), calls(piece(0, "a", "f", `{"city":`)), calls(piece(0, "", "", `"Rome"}`)), because("tool_calls"), counted, end)
-
-func brokeOff(t *testing.T, m *openai.Model, s *standIn, how string, at int) {
-	t.Helper()
-	fault := mustFail(t, m, s)
-	if fault.Provider.Kind != agent.FaultTransient || !strings.Contains(fault.Message, "the stream broke off after") {
-		t.Errorf("%s at %d: got %s: %s", how, at, fault.Provider.Kind, fault.Message)
-	}
-}
 
 func TestErrorInMidStream(t *testing.T) {
 	for data, want := range map[string]struct {
@@ -150,54 +129,11 @@ func TestErrorInMidStream(t *testing.T) {
 		`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`: {agent.FaultTransient, "openai gave up its reply: the model was stopped (error)"},
 		`{"choices":`: {agent.FaultTransient, ""},
 	} {
-		m, s := serve(t, dripping(stream(begin, text("Hel"), data, text("lo"), because("stop"), end), 0))
+		m, s := serve(t, standin.Drip(stream(begin, text("Hel"), data, text("lo"), because("stop"), end), 0))
 		fault := mustFail(t, m, s)
 		if fault.Provider.Kind != want.kind || fault.Provider.HTTP != 200 || want.message != "" && fault.Message != want.message {
 			t.Errorf("%s: got %s: %s", data, fault.Provider.Kind, fault.Message)
 		}
-	}
-}
-
-func TestCancel(t *testing.T) {
-	t.Run("in mid-stream", func(t *testing.T) {
-		m, s := serve(t, dripOn(stream(begin, text("Hel")), nil, ""))
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		_, err := m.Generate(ctx, ask("Hello"), func(d model.Delta) {
-			if d.Text != "" {
-				cancel()
-			}
-		})
-		cancelled(t, err, s)
-	})
-	t.Run("before the answer", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		m, s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-			cancel()
-			<-r.Context().Done()
-		})
-		_, err := m.Generate(ctx, ask("Hello"), silent)
-		cancelled(t, err, s)
-	})
-	t.Run("before the question", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		m, s := serve(t, dripping(wholeChat, 0))
-		_, err := m.Generate(ctx, ask("Hello"), silent)
-		if !errors.Is(err, context.Canceled) || s.requests() != 0 {
-			t.Errorf("got %v after %d requests", err, s.requests())
-		}
-	})
-}
-
-func cancelled(t *testing.T, err error, s *standIn) {
-	t.Helper()
-	var fault *agent.Error
-	if !errors.Is(err, context.Canceled) || errors.As(err, &fault) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-	if s.requests() != 1 {
-		t.Errorf("%d requests were made", s.requests())
 	}
 }
 
@@ -219,7 +155,7 @@ func TestUnreachable(t *testing.T) {
 
 // A client's own timeout is the server's fault, not the caller's wish.
 func TestClientTimeout(t *testing.T) {
-	s := listen(t, dripOn(stream(begin), nil, ""))
+	s := standin.Listen(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	m := openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTimeout {
 		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
@@ -232,27 +168,27 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("the redirect was followed, with the key %q", r.Header.Get("authorization"))
 	}))
 	defer other.Close()
-	m, s := serve(t, answering(307, "", "", "location", other.URL+"/v1/chat/completions"))
+	m, s := serve(t, standin.Answer(307, "", "", "location", other.URL+"/v1/chat/completions"))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, other.URL) {
 		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
 	}
 }
 
 func TestWrongPlace(t *testing.T) {
-	m, s := serve(t, answering(200, "text/html; charset=utf-8", "<html>Welcome</html>"))
+	m, s := serve(t, standin.Answer(200, "text/html; charset=utf-8", "<html>Welcome</html>"))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "web page") {
 		t.Errorf("a page: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serve(t, answering(404, "text/plain", ""))
+	m, s = serve(t, standin.Answer(404, "text/plain", ""))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "mostly ends in /v1") {
 		t.Errorf("no page: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serve(t, answering(200, "application/json", `{"error":{"code":503,"message":"No provider"}}`))
+	m, s = serve(t, standin.Answer(200, "application/json", `{"error":{"code":503,"message":"No provider"}}`))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultOverload {
 		t.Errorf("a problem with status 200: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
 	for _, body := range []string{`{"choices":[{"mess`, `{"choices":[]}`, `{}`} {
-		m, s = serve(t, answering(200, "application/json", body))
+		m, s = serve(t, standin.Answer(200, "application/json", body))
 		if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient {
 			t.Errorf("%s: got %s: %s", body, fault.Provider.Kind, fault.Message)
 		}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 )
@@ -28,12 +28,12 @@ func TestNoKey(t *testing.T) {
 // A server that needs no key is sent none, and above all not OpenAI's.
 func TestKeyOfAnother(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", key)
-	s := listen(t, dripping(wholeChat, 0))
-	generate(t, openai.New(&openai.Options{Name: "ollama", BaseURL: s.URL + "/v1"}), ask("Hello"))
-	if got := s.heads[0].Get("authorization"); got != "" {
+	s := standin.Listen(t, standin.Drip(wholeChat, 0))
+	standin.Reply(t, openai.New(&openai.Options{Name: "ollama", BaseURL: s.URL + "/v1"}), ask("Hello"))
+	if got := s.Heads[0].Get("authorization"); got != "" {
 		t.Errorf("sent the authorization %q", got)
 	}
-	s = listen(t, answering(401, "application/json", `{"error":"Unauthorized"}`))
+	s = standin.Listen(t, standin.Answer(401, "application/json", `{"error":"Unauthorized"}`))
 	m := openai.New(&openai.Options{Name: "vllm", BaseURL: s.URL + "/v1"})
 	if fault := mustFail(t, m, s); fault.Message != "vllm answered 401: Unauthorized; no key was sent, set one in the options of vllm" {
 		t.Errorf("got %q", fault.Message)
@@ -41,19 +41,19 @@ func TestKeyOfAnother(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	s := listen(t, dripping(wholeChat, 0))
+	s := standin.Listen(t, standin.Drip(wholeChat, 0))
 	t.Setenv("OPENAI_API_KEY", " "+key+"\n")
 	t.Setenv("OPENAI_BASE_URL", s.URL+"/v1/")
 	t.Setenv("OPENAI_ORG_ID", "another") // only what the options name is read
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "x-more: yes")
 	m := openai.New(nil)
 	t.Setenv("OPENAI_API_KEY", "later")
-	generate(t, m, ask("Hello"))
-	if h := s.heads[0]; h.Get("authorization") != "Bearer "+key || h.Get("openai-organization") != "" || h.Get("x-more") != "" {
+	standin.Reply(t, m, ask("Hello"))
+	if h := s.Heads[0]; h.Get("authorization") != "Bearer "+key || h.Get("openai-organization") != "" || h.Get("x-more") != "" {
 		t.Errorf("sent the headers %v", h)
 	}
-	if s.paths[0] != "/v1/chat/completions" {
-		t.Errorf("asked at %s", s.paths[0])
+	if s.Paths[0] != "/v1/chat/completions" {
+		t.Errorf("asked at %s", s.Paths[0])
 	}
 }
 
@@ -67,13 +67,13 @@ func TestOpenAI(t *testing.T) {
 		"https://us.api.openai.com/v1":          "/v1/responses",
 		"https://me.openai.azure.com/openai/v1": "/openai/v1/responses",
 	} {
-		s := listen(t, dripping(wholeResponse, 0))
-		generate(t, openai.New(&openai.Options{BaseURL: base, HTTPClient: detour(s)}), ask("Hello"))
-		if s.paths[0] != path || s.heads[0].Get("authorization") != "Bearer "+key {
-			t.Errorf("%s: asked at %s with %v", base, s.paths[0], s.heads[0])
+		s := standin.Listen(t, standin.Drip(wholeResponse, 0))
+		standin.Reply(t, openai.New(&openai.Options{BaseURL: base, HTTPClient: detour(s)}), ask("Hello"))
+		if s.Paths[0] != path || s.Heads[0].Get("authorization") != "Bearer "+key {
+			t.Errorf("%s: asked at %s with %v", base, s.Paths[0], s.Heads[0])
 		}
 	}
-	s := listen(t, answering(401, "application/json", `{"error":{"message":"Incorrect API key"}}`))
+	s := standin.Listen(t, standin.Answer(401, "application/json", `{"error":{"message":"Incorrect API key"}}`))
 	if fault := mustFail(t, openai.New(&openai.Options{HTTPClient: detour(s)}), s); fault.Message != "openai answered 401: Incorrect API key; check OPENAI_API_KEY on the worker" {
 		t.Errorf("got %q", fault.Message)
 	}
@@ -131,18 +131,4 @@ func TestInfo(t *testing.T) {
 	if got := openai.New(nil).Info("llama"); got != (model.Info{}) {
 		t.Errorf("an unknown model: got %+v", got)
 	}
-}
-
-func TestManyAtOnce(t *testing.T) {
-	m, _ := serve(t, dripping(wholeChat, 50))
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			var h heard
-			if _, err := m.Generate(t.Context(), ask("Hello"), h.emit); err != nil || h.text.String() != "Hello" {
-				t.Errorf("got %q, %v", h.text.String(), err)
-			}
-		})
-	}
-	wg.Wait()
 }

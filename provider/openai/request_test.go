@@ -6,12 +6,11 @@ import (
 	"errors"
 	"flag"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 )
@@ -83,46 +82,24 @@ var requests = []struct {
 func TestRequest(t *testing.T) {
 	for _, c := range requests {
 		t.Run(c.name, func(t *testing.T) {
-			s := listen(t, func(w http.ResponseWriter, r *http.Request) {
+			s := standin.Listen(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/responses") {
-					dripping(wholeResponse, 0)(w, r)
+					standin.Drip(wholeResponse, 0)(w, r)
 					return
 				}
-				dripping(wholeChat, 0)(w, r)
+				standin.Drip(wholeChat, 0)(w, r)
 			})
 			o := c.options
 			o.APIKey, o.BaseURL = key, s.URL+"/v1"
 			if c.own {
 				o.BaseURL, o.HTTPClient = "", detour(s)
 			}
-			generate(t, openai.New(&o), &c.req)
-			golden(t, c.name+".json", s.bodies[0])
-			if got := s.heads[0].Get("authorization"); got != "Bearer "+key {
+			standin.Reply(t, openai.New(&o), &c.req)
+			standin.Golden(t, *update, c.name+".json", s.Bodies[0])
+			if got := s.Heads[0].Get("authorization"); got != "Bearer "+key {
 				t.Errorf("sent the authorization %q", got)
 			}
 		})
-	}
-}
-
-func golden(t *testing.T, name string, body []byte) {
-	t.Helper()
-	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, body, "", "  "); err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
-	pretty.WriteByte('\n')
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(pretty.Bytes(), want) {
-		t.Errorf("sent %s\nwant %s (run with -update to keep it)", pretty.Bytes(), want)
 	}
 }
 
@@ -144,21 +121,21 @@ func TestStrict(t *testing.T) {
 		`{"anyOf":[{}]}`:                                                                      `"strict":false`,
 		`{"type":"array","items":true}`:                                                       `"strict":false`,
 	} {
-		m, s := serve(t, dripping(wholeChat, 0))
+		m, s := serve(t, standin.Drip(wholeChat, 0))
 		req := ask("Hello")
 		req.Output = json.RawMessage(strings.Replace(objects, "%s", schema, 1))
-		generate(t, m, req)
-		if !bytes.Contains(s.bodies[0], []byte(want)) {
-			t.Errorf("%s: sent %s, want %s", schema, s.bodies[0], want)
+		standin.Reply(t, m, req)
+		if !bytes.Contains(s.Bodies[0], []byte(want)) {
+			t.Errorf("%s: sent %s, want %s", schema, s.Bodies[0], want)
 		}
 	}
 	for _, schema := range []string{``, `true`, `{"type":"array"}`, `{`} {
-		m, s := serve(t, dripping(wholeChat, 0))
+		m, s := serve(t, standin.Drip(wholeChat, 0))
 		req := ask("Hello")
 		req.Output = json.RawMessage(schema)
-		generate(t, m, req)
-		if bytes.Contains(s.bodies[0], []byte("response_format")) {
-			t.Errorf("%s: sent %s", schema, s.bodies[0])
+		standin.Reply(t, m, req)
+		if bytes.Contains(s.Bodies[0], []byte("response_format")) {
+			t.Errorf("%s: sent %s", schema, s.Bodies[0])
 		}
 	}
 }
@@ -172,12 +149,12 @@ func TestWrongRequests(t *testing.T) {
 		"no object":  {Model: "x", Messages: conversation[:1], Tools: []agent.ToolSpec{{Name: "f", Input: json.RawMessage(`null`)}}},
 	} {
 		for _, api := range []openai.API{openai.ChatCompletions, openai.Responses} {
-			s := listen(t, dripping(wholeChat, 0))
+			s := standin.Listen(t, standin.Drip(wholeChat, 0))
 			m := openai.New(&openai.Options{BaseURL: s.URL, API: api})
 			_, err := m.Generate(t.Context(), &req, silent)
 			var fault *agent.Error
-			if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.requests() != 0 {
-				t.Errorf("%s in %s: got %v after %d requests", name, api, err, s.requests())
+			if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultBadRequest || s.Requests() != 0 {
+				t.Errorf("%s in %s: got %v after %d requests", name, api, err, s.Requests())
 			}
 		}
 	}

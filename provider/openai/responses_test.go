@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -58,23 +59,9 @@ var responseReplies = []struct {
 	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Look it up.", Signature: "d2hvbGU="},
 		model.Call("call_a", "weather", `{"city":"Rome"}`), model.Call("call_b", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
 }, {
-	name:   "broken arguments",
-	events: []string{created, done(0, functionCall("a", "f", `{"n":`)), ended("completed", "")},
-	want:   model.Reply{Parts: []agent.Part{model.Call("a", "f", `{"n":`)}, Finish: model.FinishCalls, Usage: plainUsage},
-}, {
 	name:   "nothing that is of use",
 	events: []string{created, done(0, `{"type":"reasoning","id":"rs","summary":[]}`), done(1, `{"type":"web_search_call","id":"w","status":"completed"}`), ended("completed", "")},
 	want:   model.Reply{Finish: model.FinishStop, Usage: plainUsage},
-}, {
-	name: "usage with the cache and with reasoning",
-	events: []string{created, `{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":4312,"input_tokens_details":{"cached_tokens":4000,"cache_write_tokens":300},
-		"output_tokens":500,"output_tokens_details":{"reasoning_tokens":420},"total_tokens":4812}}}`},
-	want: model.Reply{Finish: model.FinishStop, Usage: agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}},
-}, {
-	name: "cut off at its limit",
-	events: []string{created, written("output_text", 0, "Once upon"), done(0, message("Once upon")),
-		ended("incomplete", `,"incomplete_details":{"reason":"max_output_tokens"}`)},
-	want: model.Reply{Parts: []agent.Part{said("Once upon")}, Finish: model.FinishLength, Usage: plainUsage},
 }, {
 	name:   "filtered",
 	events: []string{created, ended("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)},
@@ -92,11 +79,11 @@ func TestResponseReplies(t *testing.T) {
 	for _, c := range responseReplies {
 		t.Run(c.name, func(t *testing.T) {
 			for _, n := range []int{0, 7} {
-				m, s := serveResponses(t, dripping(events(c.events...), n))
-				reply, h := generate(t, m, ask("Hello"))
-				check(t, fmt.Sprintf("in pieces of %d", n), reply, &c.want, h)
-				if s.paths[0] != "/v1/responses" {
-					t.Errorf("asked at %s", s.paths[0])
+				m, s := serveResponses(t, standin.Drip(events(c.events...), n))
+				reply, h := standin.Reply(t, m, ask("Hello"))
+				standin.Same(t, fmt.Sprintf("in pieces of %d", n), reply, &c.want, h)
+				if s.Paths[0] != "/v1/responses" {
+					t.Errorf("asked at %s", s.Paths[0])
 				}
 			}
 		})
@@ -104,11 +91,11 @@ func TestResponseReplies(t *testing.T) {
 }
 
 func TestWholeResponse(t *testing.T) {
-	m, _ := serveResponses(t, answering(200, "application/json", `{"id":"resp_1","object":"response","status":"completed","error":null,"output":[
+	m, _ := serveResponses(t, standin.Answer(200, "application/json", `{"id":"resp_1","object":"response","status":"completed","error":null,"output":[
 		{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"eA=="},`+message("Hello")+`,`+functionCall("a", "f", `{"n":1}`)+`],
 		"usage":{"input_tokens":10,"output_tokens":25,"total_tokens":35}}`))
-	reply, h := generate(t, m, ask("Hello"))
-	check(t, "whole", reply, &model.Reply{
+	reply, h := standin.Reply(t, m, ask("Hello"))
+	standin.Same(t, "whole", reply, &model.Reply{
 		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA=="}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
 		Finish: model.FinishCalls, Usage: plainUsage,
 	}, h)
@@ -125,16 +112,16 @@ func TestResponseFaults(t *testing.T) {
 		`{"type":"response.failed","response":{"status":"failed"}}`:                                                                      agent.FaultTransient,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow down, please"}}}`: agent.FaultRateLimit,
 	} {
-		m, s := serveResponses(t, dripping(events(created, written("output_text", 0, "Hel"), data), 0))
+		m, s := serveResponses(t, standin.Drip(events(created, written("output_text", 0, "Hel"), data), 0))
 		if fault := mustFail(t, m, s); fault.Provider.Kind != want {
 			t.Errorf("%s: got %s: %s", data, fault.Provider.Kind, fault.Message)
 		}
 	}
-	m, s := serveResponses(t, answering(200, "application/json", `{"status":"failed","error":{"code":"server_error","message":"oops"}}`))
+	m, s := serveResponses(t, standin.Answer(200, "application/json", `{"status":"failed","error":{"code":"server_error","message":"oops"}}`))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient || fault.Message != "openai gave up its reply: oops (server_error)" {
 		t.Errorf("whole: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
-	m, s = serveResponses(t, answering(400, "application/json", `{"error":{"message":"no","type":"invalid_request_error"}}`))
+	m, s = serveResponses(t, standin.Answer(400, "application/json", `{"error":{"message":"no","type":"invalid_request_error"}}`))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest {
 		t.Errorf("refused: got %s: %s", fault.Provider.Kind, fault.Message)
 	}

@@ -77,6 +77,7 @@ func open(t *testing.T, schema string) *postgres.Store {
 	return s
 }
 
+// PostgreSQL is a store as every other (OA-89).
 func TestPostgresIsAStore(t *testing.T) {
 	testsuite.Store(t, func(t *testing.T) store.Store { return open(t, schema(t)) })
 }

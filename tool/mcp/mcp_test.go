@@ -177,6 +177,7 @@ func TestEnvironment(t *testing.T) {
 	require.Contains(t, env, "in "+dir)
 }
 
+// A server's tools are named after it, whatever they are called there (HA-62).
 func TestNames(t *testing.T) {
 	r := setup(t, "nameless", mcp.Options{})
 	// Before anything was listed, as on a worker that takes over a run.

@@ -12,7 +12,8 @@ import (
 )
 
 // A directory outside is refused, and the same one is allowed where it is named;
-// what holds secrets stays refused there, and so does what lies beside it (HA-114).
+// what holds secrets stays refused there, and so does what lies beside it (HA-114,
+// HA-117).
 func TestExternalRoots(t *testing.T) {
 	outside := t.TempDir()
 	for name, text := range map[string]string{"notes/a.txt": "hello", "notes/.env": "KEY=1", "other.txt": "no"} {

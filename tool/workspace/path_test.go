@@ -186,6 +186,7 @@ func TestUnreadableFile(t *testing.T) {
 	})
 }
 
+// Files that usually hold secrets are neither read nor written (HA-114).
 func TestSensitiveFiles(t *testing.T) {
 	secret := []string{
 		".env", ".ENV", ".env.local", ".Env.Production", "prod.env", ".envrc", ".env.bak", ".env~", "sub/.env", "id_rsa", "ID_RSA",

@@ -62,6 +62,8 @@ func TestOwnToolsNeedNoWorkspace(t *testing.T) {
 	require.NoError(t, kit.Close())
 }
 
+// Faults of rules are told with their line, and so are tools that an agent below
+// would lack (HA-97).
 func TestFaultsOfRules(t *testing.T) {
 	const sound = "agents:\n  a:\n    model: script:script.yaml\n"
 	tests := []struct {

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A profile sets limits, what the author says wins, and a profile that nobody
+// knows is refused with those that there are (HA-39).
+func TestProfiles(t *testing.T) {
+	for profile, want := range map[Profile][3]int{
+		"": {50, 8, 1}, ProfileToolUsing: {50, 8, 1}, ProfileResearcher: {30, 4, 1}, ProfileVerifier: {5, 0, 3}, ProfileCompleter: {1, 0, 3},
+	} {
+		d := Definition{Name: "a", Model: "m", Profile: profile}
+		require.NoError(t, d.Check())
+		d = d.WithDefaults()
+		require.Equal(t, want, [3]int{d.Limits.Turns, d.Nudges, d.Repairs}, profile)
+
+		d = Definition{Profile: profile, Limits: Limits{Turns: 7}, Nudges: 2, Repairs: 5}.WithDefaults()
+		require.Equal(t, [3]int{7, 2, 5}, [3]int{d.Limits.Turns, d.Nudges, d.Repairs}, profile)
+	}
+	err := Definition{Name: "a", Model: "m", Profile: "poet"}.Check()
+	require.ErrorIs(t, err, InvalidInput)
+	require.ErrorContains(t, err, "tool_using, researcher, verifier, completer")
+}
+
+// Numbers below zero are refused, with their field (HA-38).
+func TestNumbersThatCantBeMeant(t *testing.T) {
+	for path, d := range map[string]Definition{
+		"limits.turns": {Limits: Limits{Turns: -1}}, "limits.tokens": {Limits: Limits{Tokens: -1}}, "limits.cost_usd": {Limits: Limits{CostUSD: -1}},
+		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
+		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
+		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "compaction.keep_first": {Compaction: Compacting{KeepFirst: -1}},
+	} {
+		d.Name, d.Model = "a", "m"
+		err := d.Check()
+		require.ErrorIs(t, err, InvalidInput, path)
+		var e *Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, path, e.Path)
+	}
+}
+
+// A run is ok only when it was completed: neither a rest nor any other end is (PA-74).
+func TestOnlyACompletedRunIsOK(t *testing.T) {
+	for _, s := range []Status{Pending, Running, Suspending, Suspended, Completed, Failed, Cancelled, Stopped} {
+		require.Equal(t, s == Completed, Outcome{Status: s, Text: "done"}.OK(), s)
+	}
+}
+
+// Reasons are an open set, and so are fields: a reader passes on what it does not
+// know (HA-22).
+func TestReasonsAreAnOpenSet(t *testing.T) {
+	var o Outcome
+	require.NoError(t, json.Unmarshal([]byte(`{"v":1,"type":"outcome","status":"failed","reason":"moon_phase","moon":"full","error":{"code":"moon_phase","message":"wait"}}`), &o))
+	require.Equal(t, "moon_phase", o.Reason)
+	require.Equal(t, Code("moon_phase"), CodeOf(o.Err()))
+}

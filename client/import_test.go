@@ -1,0 +1,40 @@
+package client
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/export"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// An export with several faults is refused for the first of them: its signature, its
+// version, its age, and whether it was used, in this order (PA-17).
+func TestTheOrderInWhichAnExportIsRefused(t *testing.T) {
+	ours, theirs := signals.Keys{"k": bytes.Repeat([]byte{1}, 32)}, signals.Keys{"k": bytes.Repeat([]byte{2}, 32)}
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	c := New(&fake{}, &Options{Store: dir})
+	bring := func(content export.Content, keys signals.Keys) error {
+		var file bytes.Buffer
+		_, err := export.Write(&file, content, keys, func(func(store.Packed, error) bool) {})
+		require.NoError(t, err)
+		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), ImportOptions{Keys: ours})
+		return err
+	}
+	fresh := export.Content{Head: store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Completed}}.Stamp("k", time.Now(), 0)
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "s", Version: 1, Imported: fresh.ID}))
+	expired := fresh
+	expired.Expires = time.Now().Add(-time.Hour)
+	newer := expired
+	newer.V++
+	require.ErrorIs(t, bring(newer, theirs), agent.BadSignature)
+	require.ErrorIs(t, bring(newer, ours), agent.Incompatible)
+	require.ErrorIs(t, bring(expired, ours), agent.Expired)
+	require.ErrorIs(t, bring(fresh, ours), agent.Spent)
+}

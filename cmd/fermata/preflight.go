@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// progressEach is how many runs are tried between two notes of how far it is.
+const progressEach = 100
+
+// preflight tries runs on this build.
+type preflight struct {
+	*cli
+	agents string
+	worker.PreflightOptions
+	tried map[worker.Fit]int
+}
+
+func (c *cli) preflightCommand() *cobra.Command {
+	p := &preflight{cli: c, tried: map[worker.Fit]int{}}
+	cmd := &cobra.Command{
+		Use:   "preflight",
+		Short: "Try whether this build can go on with the runs that are open",
+		Long: `Preflight replays the history of every open run of the task queue on this build,
+and looks whether the agents file still has what each was begun with. It changes
+nothing, and no worker is asked: run it before a deploy, with the new build and
+the new file, against the server that the runs are on.
+
+The exit status is 6 if a run would break, and 0 if all would go on.`,
+		Example: `  fermata preflight --agents fermata.yaml --profile prod
+  fermata preflight --closed 200 --json | jq -r 'select(.fit != "fits") | .session'
+  fermata preflight --query "FermataAgent='payer'"`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.fly(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&p.agents, "agents", "f", "", "agents file of the new worker (default \"fermata.yaml\" where it is there)")
+	flags.StringVar(&p.Query, "query", "", "a further condition in Temporal's list filter language")
+	flags.BoolVar(&p.AllQueues, "all-queues", false, "runs of all task queues of the namespace")
+	flags.IntVar(&p.Closed, "closed", 0, "so many closed runs as well, the newest first")
+	c.jsonFlag(cmd, "print one JSON object a run")
+	return cmd
+}
+
+func (p *preflight) fly(ctx context.Context) error {
+	if p.Closed < 0 {
+		return agent.Errorf(agent.InvalidInput, "--closed must be positive")
+	}
+	file, err := agentsFile(p.agents)
+	if err != nil {
+		return err
+	}
+	options := &worker.Options{TaskQueue: p.queue()}
+	if file == nil {
+		p.note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
+	} else {
+		kit, err := file.Open(p.slogger())
+		if err != nil {
+			return err
+		}
+		defer kit.Close()
+		options = p.inventory(file, kit)
+	}
+	s, err := p.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	n := 0
+	for v, err := range worker.Preflight(ctx, s.Client, options, &p.PreflightOptions) {
+		if err != nil {
+			return err
+		}
+		p.tell(v)
+		if n++; n%progressEach == 0 {
+			p.note("%d runs tried", n)
+		}
+	}
+	return p.sum(n)
+}
+
+// tell prints what a program wants to know, or what a person has to.
+func (p *preflight) tell(v worker.Verdict) {
+	p.tried[v.Fit]++
+	if p.json {
+		p.line(v)
+		return
+	}
+	switch v.Fit {
+	case worker.Broken:
+		p.print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
+		p.print("         -> keep the build that it runs on until it ends, or end it: fermata stop %s. In a build of your own, gate the change with workflow.GetVersion", v.Session)
+	case worker.Missing:
+		p.print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
+		p.print("         -> leave that in until the run ends, or end it: fermata stop %s", v.Session)
+	}
+}
+
+func (p *preflight) sum(n int) error {
+	say := p.print
+	if p.json {
+		say = p.note
+	}
+	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Fits], p.tried[worker.Broken], p.tried[worker.Missing])
+	if p.tried[worker.Fits] < n {
+		return ended(agent.Incompatible.Exit())
+	}
+	return nil
+}

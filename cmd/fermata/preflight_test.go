@@ -1,0 +1,43 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// Preflight says of a run that waits whether this build, and a new agents file, can go
+// on with it, and what to do where they can't (HX-91).
+func TestPreflight(t *testing.T) {
+	s := scripted(t, traveller()).works(pay())
+	id := s.session("a")
+	r := s.run("run", "traveller", "To Rome", "--session", id)
+	require.Equal(t, 3, r.exit, r.err)
+
+	r = s.run("preflight")
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, "1 run tried: 1 fit, 0 would break, 0 lack something\n", r.out)
+	require.Contains(t, r.err, "only the workflow's code is tried")
+
+	file := filepath.Join(t.TempDir(), "fermata.yaml")
+	writeFile(t, file, "agents: {traveller: {model: \"script:s.yaml\", tools: [ask_user]}}\n")
+	writeFile(t, filepath.Join(filepath.Dir(file), "s.yaml"), "replies: [{text: hi}]\n")
+	r = s.run("preflight", "-f", file)
+	require.Equal(t, 6, r.exit, r.err)
+	require.Contains(t, r.out, "MISSING  "+id+"  run ")
+	require.Contains(t, r.out, "tool pay")
+	require.Contains(t, r.out, "-> leave that in until the run ends, or end it: fermata stop "+id)
+	require.Contains(t, r.out, "1 run tried: 0 fit, 0 would break, 1 lack something")
+
+	r = s.run("preflight", "-f", file, "--json")
+	require.Equal(t, 6, r.exit, r.err)
+	v := lastLine[worker.Verdict](t, r.out)
+	require.Equal(t, []any{id, "traveller", worker.Missing}, []any{v.Session, v.Agent, v.Fit})
+
+	r = s.run("preflight", "--query", "FermataAgent =")
+	require.Equal(t, 2, r.exit, r.err)
+	require.Equal(t, 2, s.run("preflight", "--closed", "-1").exit)
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+)
+
+func (c *cli) scheduleCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "Wake a session by a Temporal schedule",
+		Long: `Schedule makes Temporal schedules that speak to one session: each tick says a text,
+or tells a daemon of an event, and begins the session's next run where none is
+live. To pause or trigger one, see temporal schedule --help.`,
+		Example: `  fermata schedule create mornings --cron "0 8 * * MON-FRI" --session desk --agent watcher "What is new?"
+  fermata schedule ls`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.scheduleCreateCommand(), c.scheduleListCommand(), c.scheduleDeleteCommand())
+	return cmd
+}
+
+func (c *cli) scheduleCreateCommand() *cobra.Command {
+	var s fermata.ScheduleSpec
+	cmd := &cobra.Command{
+		Use:   "create ID [TEXT | JSON]",
+		Short: "Make a schedule that speaks to a session",
+		Long: `Create makes a schedule. It says TEXT in a session; with --topic it emits an event
+with a payload that is any JSON.`,
+		Example: `  fermata schedule create mornings --cron "0 8 * * MON-FRI" --session desk --agent watcher "What is new?"
+  fermata schedule create hourly --every 1h --session desk --agent watcher --topic hour.over '{"of":"day"}'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 || len(args) == 1 && s.Topic != "" {
+				return nil
+			}
+			return wants(2, "an id and a text in quotes, or an id with --topic and perhaps a payload")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case s.Topic == "":
+				s.Text = args[1]
+			case len(args) == 2:
+				raw, err := jsonOf("the payload", args[1])
+				if err != nil {
+					return err
+				}
+				s.Payload = raw
+			}
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				if err := runs.Schedule(cmd.Context(), args[0], s); err != nil {
+					return err
+				}
+				c.print("%s", args[0])
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.Cron, "cron", "", `when, as a cron expression: "0 8 * * MON-FRI", "@daily"`)
+	f.DurationVar(&s.Every, "every", 0, "or the time between two ticks, such as 1h")
+	f.StringVar(&s.Session, "session", "", "the session to speak to")
+	f.StringVar(&s.Agent, "agent", "", "whose run begins where the session has no live one")
+	f.StringVar(&s.Topic, "topic", "", "emit an event of this topic, in the place of a text")
+	c.byFlag(cmd, &s.By)
+	return cmd
+}
+
+func (c *cli) scheduleListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Short:   "List the schedules that speak to sessions",
+		Long:    `Ls lists the schedules of the namespace that speak to sessions, and when they do next.`,
+		Example: `  fermata schedule ls --json | jq .next`,
+		Args:    wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error { return c.schedules(cmd.Context(), runs) })
+		},
+	}
+	c.jsonFlag(cmd, "print one JSON object a line")
+	return cmd
+}
+
+func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	defer w.Flush()
+	n := 0
+	for s, err := range runs.Schedules(ctx) {
+		switch {
+		case err != nil:
+			return err
+		case c.json:
+			c.line(s)
+			continue
+		case n == 0:
+			fmt.Fprintln(w, "ID\tWHEN\tSESSION\tAGENT\tSAYS\tNEXT")
+		}
+		n++
+		next := "none"
+		switch {
+		case s.Paused:
+			next = "paused"
+		case !s.Next.IsZero():
+			next = s.Next.Local().Format("2006-01-02 15:04:05")
+		}
+		fmt.Fprintln(w, story.Line(s.ID, 60)+"\t"+when(s)+"\t"+s.Session+"\t"+s.Agent+"\t"+story.Line(says(s), 60)+"\t"+next)
+	}
+	return nil
+}
+
+func when(s fermata.Scheduled) string {
+	if s.Every > 0 {
+		return "every " + s.Every.String()
+	}
+	return story.Line(s.Cron, 40)
+}
+
+func says(s fermata.Scheduled) string {
+	if s.Topic != "" {
+		return "emits " + s.Topic
+	}
+	return s.Text
+}
+
+func (c *cli) scheduleDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "delete ID",
+		Short:   "Delete a schedule",
+		Long:    `Delete deletes a schedule. What it has said stays said.`,
+		Example: `  fermata schedule delete mornings`,
+		Args:    wants(1, "the schedule's id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return runs.Unschedule(cmd.Context(), args[0])
+			})
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// cashbook is a tool's effect on the world: a call that is made again has none.
+type cashbook struct {
+	mu      sync.Mutex
+	entries map[string]int // by key
+}
+
+func (b *cashbook) pay(_ context.Context, c *tool.Call, in struct{ EUR int }) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.entries[c.Key] = in.EUR
+	return "paid", nil
+}
+
+// A story with agents below agents, a question, an approval and a hold on the whole
+// tree, whose worker dies before, in and after each of its steps, comes to the same
+// end every time.
+func TestEveryCrash(t *testing.T) {
+	c := devserver.ForPackage(t).Client(t)
+	testsuite.EveryCrash(t, func(t testing.TB, crash *testsuite.Crash) any {
+		book := &cashbook{entries: map[string]int{}}
+		firm := &worker.Options{
+			Tools: []tool.Tool{tool.New("pay", "pays an amount", book.pay, &tool.Options{Attempts: 5})},
+			Agents: []agent.Definition{
+				{Name: "lead", Model: "m", Tools: []string{"pay", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
+				{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+			},
+		}
+		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Crash: crash, Model: testsuite.NewScript(
+			testsuite.Reply{Match: "^book", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "From which account?"}}}},
+			testsuite.Reply{Match: "^the main one", Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "pay the hotel"}}}},
+			testsuite.Reply{Match: "^pay", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 800}}}},
+			testsuite.Reply{Match: "^paid", Text: "It is settled."},
+			testsuite.Reply{Match: "settled", Text: "All is booked."},
+		)})
+		lead := s.Start("lead", "book", nil)
+		lead.Answer("the main one")
+		require.Equal(t, agent.AwaitingChildren, lead.Rest().Kind)
+		lead.Pause()
+		clerk := s.Run(lead.Session + "/clerk-1")
+		clerk.Approve()
+		lead.Resume()
+		o := lead.Completed()
+		require.Len(t, book.entries, 1)
+		return map[string]any{
+			"text": o.Text, "turns": o.Turns, "usage": o.Usage, "lead": lead.Story(),
+			"clerk": clerk.Story(),
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// order is an event of the tests: the n-th of a shop.
+type order struct {
+	Shop int `json:"shop"`
+	N    int `json:"n"`
+}
+
+func (o order) id() string { return fmt.Sprintf("shop-%d-%d", o.Shop, o.N) }
+
+// books are what a clerk has written down, and how often.
+type books struct {
+	mu      sync.Mutex
+	written map[order]int
+}
+
+func (b *books) tool() tool.Tool {
+	return tool.New("book", "books an order", func(_ context.Context, _ *tool.Call, o order) (string, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.written[o]++
+		return "booked", nil
+	}, &tool.Options{Local: true})
+}
+
+// clerk books every tenth order that it is told of, and looks at the others.
+func clerk(_ context.Context, req *model.Request) *model.Reply {
+	if strings.Contains(req.Messages[len(req.Messages)-1].TextOf(), "You are being stopped") {
+		return saysText(`{"summary":"so far"}`)
+	}
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		m := req.Messages[i]
+		if m.Role == agent.RoleTool && m.Parts[0].Result.Status == agent.CallSkipped {
+			continue // it asks again
+		}
+		if m.Role == agent.RoleTool {
+			return saysText("booked")
+		}
+		if m.Note != agent.NoteEvent {
+			continue
+		}
+		_, payload, _ := strings.Cut(m.TextOf(), ": ")
+		var o order
+		if err := json.Unmarshal([]byte(payload), &o); err != nil {
+			return saysText(err.Error())
+		}
+		if o.N%10 != 0 {
+			return saysText("seen " + o.id())
+		}
+		return asksFor(agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "book", Arguments: json.RawMessage(payload)}})
+	}
+	return saysText("nothing has come")
+}
+
+// sell emits the orders of a shop one after the other, each until it is taken.
+func (s *stage) sell(ctx context.Context, session string, shop, orders int, taken chan<- order) error {
+	for n := range orders {
+		o := order{shop, n}
+		for {
+			_, err := s.Emit(ctx, "orders.new", o, &client.EmitOptions{Session: session, ID: o.id()})
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, agent.Closed) && !errors.Is(err, agent.Stale) && !errors.Is(err, agent.QueueFull) {
+				return err
+			}
+			select { // what was refused is the shop's to keep, and to try again
+			case <-time.After(200 * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		taken <- o
+	}
+	return nil
+}
+
+// A daemon that is stopped and started 20 times while 1,000 events arrive handles
+// each once, in the order of its sender (HA-89, HA-94, HA-95, HL-110).
+func TestADaemonHandlesEachEventOnce(t *testing.T) {
+	const shops, orders, stops = 4, 250, 20
+	s := early(t, 1500)
+	b := &books{written: map[order]int{}}
+	s.hire(t, clerk, []tool.Tool{b.tool()}, agent.Definition{Name: "clerk", Tools: []string{"book"}, Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: 200}})
+	session := "orders-" + s.queue
+	run, err := s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
+	require.NoError(t, err)
+
+	taken, failed := make(chan order, shops*orders), make(chan error, shops)
+	for shop := range shops {
+		go func() { failed <- s.sell(t.Context(), session, shop, orders, taken) }()
+	}
+	for stop := range stops {
+		for range shops * orders / (stops + 1) {
+			<-taken
+		}
+		_, err := run.Stop(t.Context(), fmt.Sprintf("stop %d", stop), 5*time.Second)
+		require.NoError(t, err)
+		require.Equal(t, agent.Stopped, s.result(t, run).Status)
+		run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
+		require.NoError(t, err)
+	}
+	for range shops {
+		require.NoError(t, <-failed)
+	}
+	s.idles(t, run)
+	require.Equal(t, orders, s.inOrder(t, session, shops))
+	require.Len(t, b.written, shops*orders/10)
+	for o, n := range b.written {
+		require.Equal(t, 1, n, "%+v was booked", o)
+	}
+	_, count := s.intact(t, session)
+	require.Equal(t, stops+1, count[agent.RunStarted])
+}
+
+// idles waits until a daemon has nothing to do any more.
+func (s *stage) idles(t *testing.T, run *client.Run) (st agent.RunStatus) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		st, err = run.Status(t.Context())
+		require.NoError(t, err)
+		return st.Status == agent.Suspended && st.Suspension.Cause == "idle" && st.Events.Used == 0
+	}, patience, 5*time.Millisecond)
+	return st
+}
+
+// inOrder checks that the model was told of the orders of each shop in their order,
+// each once, and returns how many there are of each.
+func (s *stage) inOrder(t *testing.T, session string, shops int) (each int) {
+	t.Helper()
+	messages, err := s.Transcript(t.Context(), session)
+	require.NoError(t, err)
+	next := make([]int, shops)
+	for _, m := range messages {
+		if m.Note != agent.NoteEvent {
+			continue
+		}
+		var shop, n int
+		_, err := fmt.Sscanf(m.ID, "shop-%d-%d", &shop, &n)
+		require.NoError(t, err)
+		require.Equal(t, next[shop], n, "of shop %d", shop)
+		next[shop]++
+	}
+	for _, n := range next {
+		require.Equal(t, next[0], n)
+	}
+	return next[0]
+}
+
+// What a daemon had taken when it was terminated is dealt with by its next run, and
+// what it was in the middle of goes on.
+func TestATerminatedDaemonLosesNothing(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	hangs := make(chan struct{})
+	brain := func(ctx context.Context, req *model.Request) *model.Reply {
+		select {
+		case <-hangs:
+		case <-ctx.Done():
+		}
+		return clerk(ctx, req)
+	}
+	s.hire(t, brain, nil, agent.Definition{Name: "clerk", Daemon: &agent.Daemon{}})
+	session := "orders-" + s.queue
+	run, err := s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
+	require.NoError(t, err)
+	for n := range 3 {
+		_, err := s.Emit(t.Context(), "orders.new", order{0, n + 1}, &client.EmitOptions{Session: session, ID: fmt.Sprintf("shop-0-%d", n)})
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), session, run.ID, "a test"))
+	close(hangs)
+	run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
+	require.NoError(t, err)
+	for n := range 3 { // its sender has not heard that they were taken
+		_, err := s.Emit(t.Context(), "orders.new", order{0, n + 1}, &client.EmitOptions{Session: session, ID: fmt.Sprintf("shop-0-%d", n)})
+		require.NoError(t, err)
+	}
+	s.idles(t, run)
+	require.Equal(t, 3, s.inOrder(t, session, 1))
+}
+
+// A daemon is found by what it hears, idle or not, and by every topic where it hears
+// all; its history is kept.
+func TestEmitFindsDaemons(t *testing.T) {
+	s := setup(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 3}))
+	run := s.begin(t, "", nil)
+	idle := s.suspended(t, run)
+	require.Equal(t, agent.WaitingFor, idle.Kind)
+	require.Equal(t, agent.BySelf, idle.Initiator)
+	require.Equal(t, "idle", idle.Cause)
+	require.Equal(t, agent.OwnedByRuntime, idle.Owner)
+	require.Len(t, idle.Conditions.Any, 2)
+	topic := "found." + s.queue
+	require.Eventually(t, func() bool { // the listing is behind by a moment
+		sent, err := s.Emit(t.Context(), topic, nil, &client.EmitOptions{ID: "once"})
+		require.NoError(t, err)
+		return sent.Sent > 0
+	}, patience, 50*time.Millisecond)
+	s.idles(t, run)
+	s.say(t, run, agent.SendOrder{Text: "and now?"})
+	s.idles(t, run)
+	s.say(t, run, agent.StopOrder{})
+	require.Equal(t, agent.Stopped, s.result(t, run).Status)
+	s.keep(t, "daemon", run.Session, run.ID)
+	_, err := s.Emit(t.Context(), topic, nil, &client.EmitOptions{Session: run.Session})
+	require.ErrorIs(t, err, agent.Closed)
+	require.ErrorContains(t, err, "start the next one and emit again, with the same id")
+}
+
+// Without an input nothing but a daemon begins.
+func TestOnlyADaemonBeginsWithoutAnInput(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript())
+	_, out := s.run(t, "", nil)
+	require.Equal(t, agent.Failed, out.Status)
+	require.ErrorIs(t, out.Error, agent.InvalidInput)
+	require.Equal(t, "input", out.Error.Path)
+}

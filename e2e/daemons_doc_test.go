@@ -1,0 +1,31 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/devserver"
+)
+
+// Every command of docs/daemons.md does what the page says, in an empty directory and
+// in the page's order. Its comments are those of [TestTemporalDoc].
+func TestDaemonsDoc(t *testing.T) {
+	bin := t.TempDir()
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "fermata"), "github.com/fermata-agents/fermata/cmd/fermata").CombinedOutput()
+	require.NoError(t, err, "%s", built)
+	p := &page{stage: on(t, devserver.ForPackage(t)), home: t.TempDir()}
+	p.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "XDG_DATA_HOME=" + filepath.Join(p.home, "data")}
+	t.Cleanup(func() { // where the page has not come to its end
+		_ = exec.Command("sh", "-c", "kill $(cat "+filepath.Join(p.home, "worker.pid")+")").Run()
+	})
+	for _, b := range docBlocks(t, "../docs/daemons.md") {
+		if !t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { p.play(t, b) }) {
+			return // the others rest on it
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// A run whose worker was killed is running, for whoever lists it: a crash is no
+// status (HX-52).
+func TestACrashIsNoStatus(t *testing.T) {
+	c := newCell(t, "crash")
+	w := startWorker(t, c.addr, c.queue, c.dir)
+	run, err := c.Start(t.Context(), "tester", "pay all", nil)
+	require.NoError(t, err)
+	for e, err := range run.Follow(t.Context(), 0) {
+		require.NoError(t, err)
+		if e.Type == agent.CallStarted {
+			break
+		}
+	}
+	kill(w)
+	require.Eventually(t, func() bool { // visibility follows a little later
+		listed := agent.Status("")
+		for l, err := range c.List(t.Context(), client.Filter{Query: "WorkflowId = '" + run.Session + "'"}) {
+			require.NoError(t, err)
+			listed = l.Status
+		}
+		return listed == agent.Running
+	}, patience, 20*time.Millisecond)
+}
+
+// A time for which a run is parked may come while nobody works: the next worker
+// lets the run go on (HL-81).
+func TestATimeThatComesWithoutAWorker(t *testing.T) {
+	def, script := agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})
+	s := setup(t, def, script)
+	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Second), OnTimeout: agent.ResumeWithInput, Input: "it is time"}})
+	due := s.suspended(t, run).Conditions.At
+	s.worker.Stop()
+	come := time.NewTimer(time.Until(due))
+	<-come.C
+	require.Empty(t, script.Requests())
+	s.work(t, def, script)
+	o, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, "it is time", script.Requests()[0].Messages[1].TextOf())
+	require.Equal(t, 1, s.events(t, run, agent.RunResumed))
+}
+
+// What is said to a run when it is resumed is in its log, for those who may read
+// it, and nowhere where others look (HL-105).
+func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
+	const word = "swordfish-4711"
+	v := newVault(t)
+	run := v.begin(t, "go", nil)
+	v.suspended(t, run)
+	v.say(t, run, agent.PauseOrder{Reason: "lunch"})
+	_, err := run.Resume(t.Context(), &client.ResumeOptions{Message: "The word is " + word})
+	require.NoError(t, err)
+	v.suspended(t, run)
+	d, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+	require.NoError(t, err)
+	require.NotContains(t, d.String(), word, "memo and search attributes")
+	_, err = run.Cancel(t.Context(), "enough")
+	require.NoError(t, err)
+	require.Equal(t, agent.Cancelled, v.rest(t, run).Status)
+	require.NotContains(t, v.said.String(), word, "logs")
+	messages, err := v.Transcript(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Contains(t, messagesText(messages), word)
+}

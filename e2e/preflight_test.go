@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	historypb "go.temporal.io/api/history/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// planted is what the changed build has beside its own code: which change it makes is
+// said by the environment, so that one build is enough for all.
+const planted = `package workflows
+
+import (
+	"os"
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+var planted = os.Getenv("` + plantedEnv + `")
+
+func begin(ctx workflow.Context) {
+	gated := planted == "gated, and quiet" && workflow.GetVersion(ctx, "planted", workflow.DefaultVersion, 1) == 1
+	if gated || planted == "another timer" {
+		workflow.NewTimer(ctx, time.Hour)
+	}
+	workflow.GetLogger(ctx).Debug("planted")
+}
+
+func seal() durable.Activity[activities.SealInput, activities.SealResult] {
+	if planted == "another step" {
+		return durable.Activity[activities.SealInput, activities.SealResult]{Name: "fermata.keep"}
+	}
+	return activities.Seal
+}
+`
+
+const plantedEnv = "FERMATA_PLANTED"
+
+// edits are where the changed build's code differs: a text of a file, and what stands
+// there in its place.
+var edits = []struct{ file, was, is string }{
+	{"run.go", "	r.awaitSignals()\n", "	r.awaitSignals()\n	begin(ctx)\n"},
+	{"perform.go", "activities.Seal.Start(", "seal().Start("},
+	{"perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
+}
+
+// breaks are the changes, and the events at which each breaks a history; nil for one
+// that does not.
+var breaks = map[string]func(*historypb.HistoryEvent) bool{
+	"gated, and quiet": nil,
+	"another timer":    func(e *historypb.HistoryEvent) bool { return e.GetMarkerRecordedEventAttributes() != nil },
+	"a publish less": func(e *historypb.HistoryEvent) bool {
+		return e.GetUpsertWorkflowSearchAttributesEventAttributes() != nil
+	},
+	"another step": func(e *historypb.HistoryEvent) bool {
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "fermata.seal"
+	},
+}
+
+// buildChanged builds the program in testdata/preflight on a changed package
+// workflows, and leaves the tree as it is.
+func buildChanged(t *testing.T) (binary string) {
+	t.Helper()
+	dir := t.TempDir()
+	source, err := filepath.Abs(filepath.Join("..", "workflows"))
+	require.NoError(t, err)
+	texts := map[string]string{"planted.go": planted}
+	for _, e := range edits {
+		if _, ok := texts[e.file]; !ok {
+			text, err := os.ReadFile(filepath.Join(source, e.file))
+			require.NoError(t, err)
+			texts[e.file] = string(text)
+		}
+		require.Equal(t, 1, strings.Count(texts[e.file], e.was), "%s has changed, and the test does not know it", e.file)
+		texts[e.file] = strings.Replace(texts[e.file], e.was, e.is, 1)
+	}
+	replace := map[string]string{}
+	for file, text := range texts {
+		replace[filepath.Join(source, file)] = filepath.Join(dir, file)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	binary = filepath.Join(dir, "preflight")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./testdata/preflight").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
+}
+
+// verdicts reads what a build with some change says of the runs, by their session.
+func (s *stage) verdicts(t *testing.T, binary, change string) map[string]worker.Verdict {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, s.addr, s.queue)
+	cmd.Env = append(os.Environ(), plantedEnv+"="+change)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	all := map[string]worker.Verdict{}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		var v worker.Verdict
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &v))
+		all[v.Session] = v
+	}
+	return all
+}
+
+// A change of the workflow that runs which are parked on a real server can't go on
+// with is found before it is deployed, with each run and the event; one that is gated,
+// and one that makes no command, passes (HX-91).
+func TestPreflightFindsWhatWouldBreak(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	w := s.open(t, s.parkable())
+	runs := s.park(t)
+	w.Stop()
+	binary := buildChanged(t)
+	for change, breaks := range breaks {
+		t.Run(change, func(t *testing.T) {
+			found := s.verdicts(t, binary, change)
+			require.Len(t, found, len(runs))
+			for state, run := range runs {
+				v := found[run.Session]
+				require.Equal(t, run.ID, v.Run, state)
+				if breaks == nil {
+					require.NoError(t, v.Err(), state)
+					continue
+				}
+				at := s.first(t, run, breaks)
+				require.Equal(t, worker.Broken, v.Fit, state)
+				require.Equal(t, worker.EventRef{ID: at.GetEventId(), Type: at.GetEventType().String(), Time: at.GetEventTime().AsTime()}, *v.Event, "%s: %s", state, v.Reason)
+			}
+		})
+	}
+}
+
+// first is the first event of a run that is of some kind.
+func (s *stage) first(t *testing.T, run *client.Run, is func(*historypb.HistoryEvent) bool) *historypb.HistoryEvent {
+	t.Helper()
+	for _, e := range s.history(t, run.Session, "") {
+		if is(e) {
+			return e
+		}
+	}
+	t.Fatalf("%s has no such event", run.Session)
+	return nil
+}
+
+// What a preflight looks at is what its options say, and it ends with its context.
+func TestWhatAPreflightLooksAt(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	w := s.open(t, s.parkable())
+	_, out := s.run(t, "be done", nil)
+	require.Equal(t, agent.Completed, out.Status)
+	run := s.begin(t, "ask me", nil)
+	s.suspended(t, run)
+	w.Stop()
+	ctx := t.Context()
+	try := func(o *worker.Options, p *worker.PreflightOptions) (sessions []string, err error) {
+		for v, err := range worker.Preflight(ctx, s.temporal, o, p) {
+			if err != nil {
+				return nil, err
+			}
+			require.NoError(t, v.Err())
+			sessions = append(sessions, v.Session)
+		}
+		return sessions, nil
+	}
+	closed := func() bool {
+		found, err := try(s.parkable(), &worker.PreflightOptions{Closed: 1})
+		require.NoError(t, err)
+		return len(found) == 2
+	}
+	require.Eventually(t, closed, patience, 50*time.Millisecond, "the server lists what has closed")
+	found, err := try(s.parkable(), nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{run.Session}, found)
+	found, err = try(s.parkable(), &worker.PreflightOptions{Query: "FermataAgent = 'nobody'", Closed: 9})
+	require.NoError(t, err)
+	require.Empty(t, found)
+	_, err = try(s.parkable(), &worker.PreflightOptions{Query: "FermataAgent ="})
+	require.ErrorIs(t, err, agent.InvalidInput)
+	other := s.parkable()
+	other.TaskQueue = "other-" + s.queue
+	found, err = try(other, &worker.PreflightOptions{AllQueues: true, Query: "WorkflowId = '" + run.Session + "'"})
+	require.NoError(t, err)
+	require.Equal(t, []string{run.Session}, found)
+	lacking := s.parkable()
+	lacking.Tools, lacking.Agents = nil, lacking.Agents[1:2]
+	for v, err := range worker.Preflight(ctx, s.temporal, lacking, nil) {
+		require.NoError(t, err)
+		require.Equal(t, worker.Missing, v.Fit)
+		require.Contains(t, v.Reason, "agent tester, tool echo")
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	ctx = ended
+	_, err = try(s.parkable(), nil)
+	require.ErrorIs(t, err, context.Canceled)
+}

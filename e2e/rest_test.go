@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// A rest is an outcome of its own, which has what is needed to go on (OA-20,
+// OA-21, HA-14, HA-33, HA-137); who never saw the run goes on with it by its
+// session's name alone (OA-29, PA-78). Session and run are the same before and
+// after (OA-37, OA-38), turns go on to have checkpoints (OA-40), of which no
+// listing of suspensions has any and the other way round (OA-56), and what has
+// ended or never was can't be resumed (OA-31, OA-75).
+func TestARestKeepsItsNames(t *testing.T) {
+	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, asks("Where to?"),
+		testsuite.Reply{Calls: call("echo", map[string]any{"text": "bye"})}, testsuite.Reply{Text: "done"}), echo(nil))
+	run := s.begin(t, "go", nil)
+	rest := s.rest(t, run)
+	require.Equal(t, agent.Suspended, rest.Status)
+	require.False(t, rest.OK())
+	require.Equal(t, []string{run.Session, run.ID, "s-1"}, []string{rest.Session, rest.Run, rest.Suspension.ID})
+	require.Equal(t, 2, rest.Turns)
+	require.Positive(t, rest.Usage.Input)
+	q := rest.Suspension.Requests[0]
+	require.Equal(t, []string{run.Session, run.ID, "q-1", "Where to?"}, []string{q.Session, q.Run, q.ID, q.Text})
+	turns := s.turns(t, run.Session)
+	require.Equal(t, []int{1, 0}, turns, "the second turn waits")
+	require.Equal(t, []string{"q-1"}, s.asked(t, run.Session))
+
+	other := client.New(s.temporal, &client.Options{TaskQueue: s.queue, Store: s.dir})
+	found, err := other.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	require.Equal(t, run.ID, found.ID)
+	_, err = other.Answer(t.Context(), q, client.AnswerOptions{Text: "Rome"})
+	require.NoError(t, err)
+	o := s.rest(t, found)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, []string{run.Session, run.ID}, []string{o.Session, o.Run})
+	require.Nil(t, o.Suspension)
+	require.Equal(t, 4, o.Turns)
+	require.Equal(t, []int{4, 3, 2, 1, 0}, s.turns(t, run.Session))
+	require.Empty(t, s.asked(t, run.Session))
+
+	_, err = found.Resume(t.Context(), nil)
+	require.ErrorIs(t, err, agent.Closed)
+	_, err = signals.Say(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeOrder{})
+	require.ErrorIs(t, err, agent.NotFound)
+	_, err = other.Get(t.Context(), "nobody-"+s.queue)
+	require.ErrorIs(t, err, agent.NotFound)
+}
+
+// turns lists the turns of a session's checkpoints.
+func (s *stage) turns(t *testing.T, session string) (turns []int) {
+	t.Helper()
+	page, err := s.Checkpoints(t.Context(), session, nil)
+	require.NoError(t, err)
+	for _, p := range page.Items {
+		turns = append(turns, p.Turn)
+	}
+	return turns
+}
+
+// asked lists what a session's suspension asks.
+func (s *stage) asked(t *testing.T, session string) (ids []string) {
+	t.Helper()
+	run, err := s.Get(t.Context(), session)
+	require.NoError(t, err)
+	w, err := run.Suspension(t.Context())
+	require.NoError(t, err)
+	if w != nil {
+		for _, q := range w.Requests {
+			ids = append(ids, q.ID)
+		}
+	}
+	return ids
+}

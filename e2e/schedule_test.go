@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// A schedule wakes a session: it begins its run where none is live, and speaks to the
+// one that is. What it says is heard once a tick.
+func TestASchedule(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "seen", Repeat: 9})
+	s.work(t, agent.Definition{Daemon: &agent.Daemon{Topics: []string{"day.begins"}}}, script)
+	session := "watch-" + s.queue
+	spec := client.ScheduleSpec{Every: time.Hour, Session: session, Agent: "tester", Topic: "day.begins", Payload: map[string]int{"day": 1}}
+	require.NoError(t, s.Schedule(t.Context(), "events-"+s.queue, spec))
+	require.ErrorIs(t, s.Schedule(t.Context(), "events-"+s.queue, spec), agent.Busy)
+	require.NoError(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: "0 8 * * *", Session: session, Agent: "tester", Text: "good morning"}))
+
+	s.trigger(t, "events-"+s.queue)
+	run := s.live(t, session)
+	s.heard(t, session, "Event day.begins: {\"day\":1}")
+	s.trigger(t, "words-"+s.queue)
+	s.heard(t, session, "Event day.begins: {\"day\":1}", "good morning")
+	s.idles(t, run)
+	s.say(t, run, agent.StopOrder{})
+	require.Equal(t, agent.Stopped, s.result(t, run).Status)
+	s.trigger(t, "words-"+s.queue) // it begins the next run
+	s.heard(t, session, "Event day.begins: {\"day\":1}", "good morning", "good morning")
+	s.idles(t, s.live(t, session))
+
+	require.Equal(t, client.Scheduled{
+		ID: "words-" + s.queue, Session: session, Agent: "tester", Text: "good morning", Cron: "0 8 * * *",
+	}, s.scheduled(t, "words-"+s.queue))
+	require.NoError(t, s.Unschedule(t.Context(), "words-"+s.queue))
+	require.NoError(t, s.Unschedule(t.Context(), "events-"+s.queue))
+	require.ErrorIs(t, s.Unschedule(t.Context(), "words-"+s.queue), agent.NotFound)
+}
+
+func (s *stage) trigger(t *testing.T, id string) {
+	t.Helper()
+	require.NoError(t, s.temporal.ScheduleClient().GetHandle(t.Context(), id).Trigger(t.Context(), temporal.ScheduleTriggerOptions{}))
+}
+
+// live waits for a session's live run.
+func (s *stage) live(t *testing.T, session string) (run *client.Run) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		run, err = s.Get(t.Context(), session)
+		if err != nil {
+			return false
+		}
+		st, err := run.Status(t.Context())
+		return err == nil && !st.Status.Ended()
+	}, patience, 10*time.Millisecond)
+	return run
+}
+
+// heard waits until users have said just these texts in a session.
+func (s *stage) heard(t *testing.T, session string, want ...string) {
+	t.Helper()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		messages, err := s.Transcript(t.Context(), session)
+		require.NoError(c, err)
+		var said []string
+		for _, m := range messages {
+			if m.Role == agent.RoleUser {
+				said = append(said, m.TextOf())
+			}
+		}
+		require.Equal(c, want, said)
+	}, patience, 20*time.Millisecond)
+}
+
+// scheduled waits until a listing has a schedule, and returns it without its time.
+func (s *stage) scheduled(t *testing.T, id string) (found client.Scheduled) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for one, err := range s.Schedules(t.Context()) {
+			require.NoError(t, err)
+			if one.ID == id {
+				found = one
+			}
+		}
+		return found.ID != "" && !found.Next.IsZero()
+	}, patience, 50*time.Millisecond)
+	found.Next = time.Time{}
+	return found
+}

@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// The users' kit plays a tree on a real server, with its people and a week that is
+// skipped, and on Temporal's test environment says that it can't.
+func TestTheKitPlaysATree(t *testing.T) {
+	pay := tool.New("pay", "pays an amount", func(context.Context, *tool.Call, struct{ EUR int }) (string, error) { return "paid", nil }, nil)
+	firm := &worker.Options{
+		Tools: []tool.Tool{pay},
+		Agents: []agent.Definition{
+			{Name: "lead", Model: "m", Tools: []string{agent.ParkTool, "pay"}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
+			{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
+		},
+	}
+	script := testsuite.NewScript(
+		testsuite.Reply{Match: "^book", Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "pay it"}}}},
+		testsuite.Reply{Match: "^pay it", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 800}}}},
+		testsuite.Reply{Match: "^paid", Text: "It is paid."},
+		testsuite.Reply{Match: "It is paid.", Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
+		testsuite.Reply{Match: "bank is slow|Summed up", Text: "It has arrived."},
+	)
+	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "pay", Approve: true}}}
+	s := testsuite.New(t, &testsuite.Options{Worker: firm, Model: script, Person: person, Server: devserver.ForPackage(t).Client(t)})
+	run := s.Start("lead", "book", nil)
+	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	s.Skip(7 * 24 * time.Hour)
+	o := run.Completed()
+	require.Equal(t, "It has arrived.", o.Text)
+	require.Len(t, person.Said(), 1)
+	require.Equal(t, "clerk", person.Said()[0].Request.Agent)
+	require.Equal(t, agent.Completed, s.Run(run.Session+"/clerk-1").Completed().Status)
+}

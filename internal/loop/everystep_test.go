@@ -1,0 +1,137 @@
+package loop
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// story is a run to its end: what it wrote down, what was said, and how it ended.
+type story struct {
+	events   []agent.Event
+	messages []agent.Message
+	outcome  *agent.Outcome
+}
+
+// tell plays a run to its end and says something before a step; a negative step
+// never comes.
+func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps int) {
+	t.Helper()
+	w := newWorld(t, prompt)
+	for ; w.state.Phase != Ended; steps++ {
+		require.Less(t, steps, 200, "the run does not end")
+		for _, do := range []func(){func() {
+			if steps == at {
+				say(w)
+			}
+		}, w.next} {
+			before := w.state
+			if do(); before.Phase != Ended {
+				s.events = append(s.events, newEvents(before, w.state)...)
+			}
+			if w.state.Phase == Ended {
+				break
+			}
+		}
+	}
+	for _, e := range s.events {
+		if e.Message != nil {
+			s.messages = append(s.messages, *e.Message)
+		}
+	}
+	s.outcome = w.state.Outcome
+	return s, steps
+}
+
+// types are the types of a story's events, but for those of holds and rests.
+func (s story) types() (out []agent.EventType) {
+	aside := []agent.EventType{agent.HoldLaid, agent.HoldLifted, agent.RunSuspended, agent.RunResumed}
+	for _, e := range s.events {
+		if !slices.Contains(aside, e.Type) {
+			out = append(out, e.Type)
+		}
+	}
+	return out
+}
+
+func (s story) count(types ...agent.EventType) (n int) {
+	for _, e := range s.events {
+		if slices.Contains(types, e.Type) {
+			n++
+		}
+	}
+	return n
+}
+
+var ends = []agent.EventType{agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped}
+
+// A run that is paused and resumed, at whatever step, says and does what it would
+// have done else: the same conversation, of which what stood before the rest is
+// the beginning, the same kinds of events and the same end (OA-70, PA-08, PA-29).
+// Every turn that starts ends once, and every run has one end (OA-25); only the
+// event of a rest has a suspension (OA-27).
+func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
+	plain, steps := tell(t, true, -1, nil)
+	require.Equal(t, agent.Completed, plain.outcome.Status)
+	require.Equal(t, 2, plain.count(agent.RequestOpened), "it asks for an approval and a question")
+	laid := 0
+	for at := range steps {
+		known := 0
+		held, _ := tell(t, true, at, func(w *world) {
+			if w.state.Phase == Opening || w.state.over() {
+				return
+			}
+			known = int(w.state.Log.Seq)
+			require.NoError(t, w.step(Said{Command: agent.PauseOrder{}}))
+		})
+		require.Equal(t, plain.types(), held.types(), "paused at %d", at)
+		require.Equal(t, plain.messages, held.messages, "paused at %d", at)
+		require.Equal(t, plain.events[:known], held.events[:known], "what was written down stays")
+		require.Equal(t, held.count(agent.TurnStarted), held.count(agent.TurnEnded))
+		require.Equal(t, 1, held.count(ends...))
+		for _, e := range held.events {
+			require.Equal(t, e.Type == agent.RunSuspended, e.Suspension != nil, e.Type)
+		}
+		was, is := *plain.outcome, *held.outcome
+		was.Seq, is.Seq = 0, 0
+		require.Equal(t, was, is)
+		laid += held.count(agent.HoldLaid)
+	}
+	require.Greater(t, laid, steps/2, "it was held at most of them")
+}
+
+// A cancel ends a run at every step, also while it asks, waits or is about to
+// (PA-37, PA-40); whatever is said after it changes nothing (PA-36), and nothing
+// can be resumed (PA-35).
+func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
+	_, steps := tell(t, true, -1, nil)
+	for _, prompt := range []bool{true, false} {
+		for at := range steps {
+			said := false
+			s, _ := tell(t, prompt, at, func(w *world) {
+				if w.state.Phase == Opening || w.state.over() {
+					return
+				}
+				said = true
+				require.NoError(t, w.step(Said{Command: agent.CancelOrder{Reason: "enough"}}))
+				if w.state.Phase == Ended {
+					return
+				}
+				for _, late := range []agent.Command{agent.ResumeOrder{}, agent.ApproveOrder{Request: "q-1"}, agent.AnswerOrder{Request: "q-2", Text: "Rome"}} {
+					require.ErrorIs(t, w.step(Said{Command: late}), agent.Closed)
+				}
+				require.NoError(t, w.step(Said{Command: agent.CancelOrder{Reason: "again"}}))
+			})
+			if !said {
+				continue
+			}
+			require.Equal(t, agent.Cancelled, s.outcome.Status, "cancelled at %d", at)
+			require.Equal(t, "enough", s.outcome.Reason)
+			require.Equal(t, 1, s.count(ends...))
+			require.Equal(t, agent.RunCancelled, s.events[len(s.events)-1].Type, "nothing comes after it")
+		}
+	}
+}

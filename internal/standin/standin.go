@@ -1,0 +1,194 @@
+package standin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// Server speaks for a provider and keeps what it was sent, one entry a request.
+// Read the entries when no request is on its way.
+type Server struct {
+	*httptest.Server
+	Bodies [][]byte
+	Heads  []http.Header
+	Paths  []string
+
+	mu sync.Mutex
+}
+
+// Listen starts a server for a test.
+func Listen(t *testing.T, answer http.HandlerFunc) *Server {
+	t.Helper()
+	s := &Server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		s.mu.Lock()
+		s.Bodies, s.Heads, s.Paths = append(s.Bodies, body), append(s.Heads, r.Header.Clone()), append(s.Paths, r.URL.Path)
+		s.mu.Unlock()
+		answer(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Requests is how many there were.
+func (s *Server) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.Bodies)
+}
+
+// Drip answers with a stream in pieces of n bytes; all at once for zero.
+func Drip(body string, n int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("content-type", "text/event-stream; charset=utf-8")
+		size := n
+		if n == 0 {
+			size = len(body)
+		}
+		for rest := []byte(body); len(rest) > 0; {
+			piece := rest[:min(size, len(rest))]
+			rest = rest[len(piece):]
+			_, _ = w.Write(piece)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// Answer answers with a body; headers are names and values in turn.
+func Answer(status int, contentType, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("content-type", contentType)
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// Ear collects what is emitted. Signs are the empty pieces.
+type Ear struct {
+	Text, Thinking strings.Builder
+	Signs          int
+}
+
+// Emit is for Generate to call.
+func (e *Ear) Emit(d model.Delta) {
+	e.Text.WriteString(d.Text)
+	e.Thinking.WriteString(d.Thinking)
+	if d == (model.Delta{}) {
+		e.Signs++
+	}
+}
+
+// Reply asks, for a reply.
+func Reply(t *testing.T, m model.Model, req *model.Request) (*model.Reply, *Ear) {
+	t.Helper()
+	e := &Ear{}
+	reply, err := m.Generate(t.Context(), req, e.Emit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply, e
+}
+
+// Same compares a reply, and what was emitted of it. Of a reply that was filtered
+// the text may be the provider's account of it, which nobody has heard.
+func Same(t *testing.T, how string, got, want *model.Reply, e *Ear) {
+	t.Helper()
+	if g, w := asJSON(t, got), asJSON(t, want); g != w {
+		t.Errorf("%s: got %s\nwant %s", how, g, w)
+	}
+	var text, thinking string
+	for _, p := range want.Parts {
+		switch p.Type {
+		case agent.PartText:
+			text += p.Text
+		case agent.PartThinking:
+			thinking += p.Text
+		}
+	}
+	if s := e.Text.String(); s != text && want.Finish != model.FinishFiltered {
+		t.Errorf("%s: emitted %q, want %q", how, s, text)
+	}
+	if s := e.Thinking.String(); s != thinking {
+		t.Errorf("%s: emitted the thinking %q, want %q", how, s, thinking)
+	}
+	if e.Signs == 0 {
+		t.Errorf("%s: there was no sign of life", how)
+	}
+}
+
+// Fails asks once, for a failure, and returns the fault after checking what is true
+// of all of them: one request, one line, and the key in none.
+func (s *Server) Fails(t *testing.T, m model.Model, req *model.Request, key string) *agent.Error {
+	t.Helper()
+	before := s.Requests()
+	reply, err := m.Generate(t.Context(), req, func(model.Delta) {})
+	var fault *agent.Error
+	if !errors.As(err, &fault) || fault.Provider == nil {
+		t.Fatalf("got %+v, %v; want a fault", reply, err)
+	}
+	if n := s.Requests() - before; n != 1 {
+		t.Errorf("%d requests were made, want 1", n)
+	}
+	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), key) {
+		t.Errorf("the key is in %q", err)
+	}
+	if strings.ContainsAny(fault.Message, "\r\n") {
+		t.Errorf("the message %q is longer than a line", fault.Message)
+	}
+	if fault.Retryable != fault.Provider.Kind.Retryable() {
+		t.Errorf("retryable is %v for %s", fault.Retryable, fault.Provider.Kind)
+	}
+	return fault
+}
+
+// Golden compares what was sent with a file of testdata, or writes it there.
+func Golden(t *testing.T, update bool, name string, body []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, body, "", "  "); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	pretty.WriteByte('\n')
+	path := filepath.Join("testdata", name)
+	if update {
+		if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(pretty.Bytes(), want) {
+		t.Errorf("sent %s\nwant %s (run with -update to keep it)", pretty.Bytes(), want)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

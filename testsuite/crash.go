@@ -1,0 +1,195 @@
+package testsuite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"log/slog"
+
+	"github.com/fermata-agents/fermata/activities"
+)
+
+// Crash is a place in a story at which the worker dies, as by kill -9: nothing that it
+// does is heard of any more, and another worker goes on. The zero Crash does not
+// happen; it counts steps.
+type Crash struct {
+	// Step is the number of the step, from 1, in the order in which steps begin: each
+	// model call, each tool call, and whatever else is done outside of the workflow.
+	Step int
+	// When is the moment of the step.
+	When Moment
+
+	mu    sync.Mutex
+	steps []string
+}
+
+// Moment is when a worker dies.
+type Moment string
+
+// The moments of a step.
+const (
+	Before Moment = "before" // it has been handed to the worker, and is not begun
+	During Moment = "in"     // it has had its effect, and nobody knows
+	After  Moment = "after"  // the server knows its result
+)
+
+// Steps names the steps that were begun so far, in their order.
+func (c *Crash) Steps() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.steps)
+}
+
+// begin counts a step, and tells whether it is the one.
+func (c *Crash) begin(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, name)
+	return c.Step == len(c.steps)
+}
+
+// EveryCrash plays a story undisturbed, and then anew for each of its steps with the
+// worker killed before it, in it and after it. What story returns has to be the same
+// each time, and JSON. It makes a [Stage] with the crash that it is given in
+// [Options.Crash], on a server; up to sixteen are played at once, so tools have to be
+// the story's own.
+//
+// A tool that may not be called again is unknown to the model after a crash in it: in a
+// story that comes to the same end, such tools allow several attempts and look at
+// their key.
+func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
+	t.Helper()
+	undisturbed := &Crash{}
+	var want any
+	if !t.Run("undisturbed", func(t *testing.T) { want = story(t, undisturbed) }) {
+		return
+	}
+	const atOnce = 16
+	var wg sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for i, step := range undisturbed.Steps() {
+		for _, when := range []Moment{Before, During, After} {
+			free <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-free }()
+				t.Run(fmt.Sprintf("%s step %d, %s", when, i+1, step), func(t *testing.T) {
+					c := &Crash{Step: i + 1, When: when}
+					got := story(t, c)
+					require.JSONEq(t, text(want), text(got))
+					require.GreaterOrEqual(t, len(c.Steps()), c.Step, "the crash did not happen")
+				})
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// mortal is a connection to the server that can be cut, and the steps that go over it.
+type mortal struct {
+	interceptor.InterceptorBase
+	crash *Crash
+	alive context.Context
+	die   context.CancelFunc
+
+	mu    sync.Mutex
+	token []byte // of the activity after whose result it dies
+	local bool   // it dies after the next workflow task
+}
+
+// dialMortal makes a client of the same server with a connection of its own.
+func dialMortal(t testing.TB, o *Options) (*mortal, temporal.Client) {
+	t.Helper()
+	var server peer.Peer
+	_, err := o.Server.WorkflowService().GetSystemInfo(t.Context(), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
+	require.NoError(t, err)
+	require.IsType(t, &net.TCPAddr{}, server.Addr, "a crash needs a server that is reached by TCP")
+	m := &mortal{crash: o.Crash}
+	m.alive, m.die = context.WithCancel(context.Background())
+	c, err := temporal.Dial(temporal.Options{
+		HostPort: server.Addr.String(), Namespace: o.namespace(), Interceptors: []interceptor.ClientInterceptor{m},
+		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ConnectionOptions: temporal.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.carry)}},
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return m, c
+}
+
+// carry lets a call through while the worker lives.
+func (m *mortal) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.alive, cancel)()
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	if err == nil && m.last(req) {
+		m.die()
+	}
+	if m.alive.Err() != nil {
+		return status.Error(codes.Unavailable, "the worker is dead")
+	}
+	return err
+}
+
+// last tells whether a call was the one after which the worker dies.
+func (m *mortal) last(req any) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch r := req.(type) {
+	case *workflowservice.RespondActivityTaskCompletedRequest:
+		return m.token != nil && bytes.Equal(m.token, r.GetTaskToken())
+	case *workflowservice.RespondWorkflowTaskCompletedRequest:
+		return m.local
+	}
+	return false
+}
+
+// InterceptActivity sees every step.
+func (m *mortal) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &mortalStep{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, m: m}
+}
+
+type mortalStep struct {
+	interceptor.ActivityInboundInterceptorBase
+	m *mortal
+}
+
+func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	info := activity.GetInfo(ctx)
+	name := info.ActivityType.Name
+	if beside := name == activities.Lease.Name || name == activities.Gather.Name; beside || !s.m.crash.begin(name) {
+		return s.Next.ExecuteActivity(ctx, in)
+	}
+	if s.m.crash.When == Before {
+		return nil, s.m.buried(ctx)
+	}
+	out, err := s.Next.ExecuteActivity(ctx, in)
+	if s.m.crash.When == During {
+		return nil, s.m.buried(ctx)
+	}
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.m.token, s.m.local = info.TaskToken, info.IsLocalActivity
+	return out, err
+}
+
+// buried ends the worker: the step never returns to anybody who could tell.
+func (m *mortal) buried(ctx context.Context) error {
+	m.die()
+	<-ctx.Done()
+	return ctx.Err()
+}

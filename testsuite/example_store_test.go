@@ -1,0 +1,185 @@
+package testsuite_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// memory is a store that ends with its process: it shows the contract and is of no
+// other use. Heads are kept as JSON, which copies them.
+type memory struct {
+	mu     sync.Mutex
+	chunks map[string]chunk
+	heads  map[string][]byte
+}
+
+type chunk struct {
+	data []byte
+	put  time.Time
+}
+
+func newMemory() *memory { return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}} }
+
+// enter begins every method: a context that is over is a store that does not answer.
+func (m *memory) enter(ctx context.Context, doing string) error {
+	if ctx.Err() != nil {
+		return agent.Errorf(agent.StoreUnavailable, "%s: %w", doing, ctx.Err())
+	}
+	m.mu.Lock()
+	return nil
+}
+
+func (m *memory) PutChunk(ctx context.Context, digest string, data []byte) error {
+	if err := m.enter(ctx, "putting chunk "+digest); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	m.chunks[digest] = chunk{bytes.Clone(data), time.Now()}
+	return nil
+}
+
+func (m *memory) Chunk(ctx context.Context, digest string) ([]byte, error) {
+	if err := m.enter(ctx, "reading chunk "+digest); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.chunks[digest]
+	if !ok {
+		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store", digest)
+	}
+	return bytes.Clone(c.data), nil
+}
+
+// Chunks lists what is there when it begins, and holds no lock while it tells.
+func (m *memory) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+	return func(yield func(store.ChunkInfo, error) bool) {
+		if err := m.enter(ctx, "listing chunks"); err != nil {
+			yield(store.ChunkInfo{}, err)
+			return
+		}
+		var all []store.ChunkInfo
+		for _, digest := range slices.Sorted(maps.Keys(m.chunks)) {
+			c := m.chunks[digest]
+			all = append(all, store.ChunkInfo{Digest: digest, Size: int64(len(c.data)), Put: c.put})
+		}
+		m.mu.Unlock()
+		for _, c := range all {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	if err := m.enter(ctx, "deleting chunk "+digest); err != nil {
+		return false, err
+	}
+	defer m.mu.Unlock()
+	if c, ok := m.chunks[digest]; ok && !c.put.Before(before) {
+		return false, nil
+	}
+	delete(m.chunks, digest)
+	return true, nil
+}
+
+// stored is the head that is there; one of version 0 where none is.
+func (m *memory) stored(session string) (h store.Head, err error) {
+	raw, ok := m.heads[session]
+	if !ok {
+		return store.Head{}, nil
+	}
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return h, agent.Errorf(agent.ChunkDamaged, "the head of session %s can't be read: %w", session, err)
+	}
+	return h, nil
+}
+
+func (m *memory) Head(ctx context.Context, session string) (store.Head, error) {
+	if err := m.enter(ctx, "reading the head of "+session); err != nil {
+		return store.Head{}, err
+	}
+	defer m.mu.Unlock()
+	h, err := m.stored(session)
+	if err == nil && h.Version == 0 {
+		err = agent.Errorf(agent.NotFound, "session %s has no head", session)
+	}
+	return h, err
+}
+
+func (m *memory) PutHead(ctx context.Context, h store.Head) error {
+	if err := m.enter(ctx, "putting the head of "+h.Session); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	old, err := m.stored(h.Session)
+	if err != nil {
+		return err
+	}
+	if old.Version != h.Version-1 {
+		return agent.Errorf(agent.Stale, "the head of session %s has version %d, and can't become %d", h.Session, old.Version, h.Version)
+	}
+	m.heads[h.Session], err = json.Marshal(h)
+	return err
+}
+
+func (m *memory) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+	return func(yield func(store.Head, error) bool) {
+		if err := m.enter(ctx, "listing heads"); err != nil {
+			yield(store.Head{}, err)
+			return
+		}
+		sessions := slices.Sorted(maps.Keys(m.heads))
+		m.mu.Unlock()
+		for _, session := range sessions {
+			if !strings.HasPrefix(session, prefix) {
+				continue
+			}
+			h, err := m.Head(ctx, session)
+			if agent.CodeOf(err) == agent.NotFound {
+				continue // deleted meanwhile
+			}
+			if h.Session = session; !yield(h, err) || err != nil && agent.CodeOf(err) != agent.ChunkDamaged {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) DeleteHead(ctx context.Context, session string, version int64) error {
+	if err := m.enter(ctx, "deleting the head of "+session); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	old, err := m.stored(session)
+	if err != nil {
+		return err
+	}
+	if old.Version != 0 && old.Version != version {
+		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d", session, old.Version, version)
+	}
+	delete(m.heads, session)
+	return nil
+}
+
+// A test of a store is one call. Each of its parts gets a store of its own.
+func ExampleStore() {
+	TestMemory := func(t *testing.T) {
+		testsuite.Store(t, func(*testing.T) store.Store { return newMemory() })
+	}
+	fmt.Printf("%T\n", TestMemory)
+	// Output: func(*testing.T)
+}

@@ -1,0 +1,259 @@
+package testsuite_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// badStore is a store that something is wrong with: what is not nil is done in the
+// place of the store.
+type badStore struct {
+	store.Store
+	putChunk    func(ctx context.Context, digest string, data []byte) error
+	chunk       func(ctx context.Context, digest string) ([]byte, error)
+	chunks      func(ctx context.Context) iter.Seq2[store.ChunkInfo, error]
+	deleteChunk func(ctx context.Context, digest string, before time.Time) (bool, error)
+	head        func(ctx context.Context, session string) (store.Head, error)
+	putHead     func(ctx context.Context, h store.Head) error
+	heads       func(ctx context.Context, prefix string) iter.Seq2[store.Head, error]
+}
+
+func (s *badStore) PutChunk(ctx context.Context, digest string, data []byte) error {
+	if s.putChunk != nil {
+		return s.putChunk(ctx, digest, data)
+	}
+	return s.Store.PutChunk(ctx, digest, data)
+}
+
+func (s *badStore) Chunk(ctx context.Context, digest string) ([]byte, error) {
+	if s.chunk != nil {
+		return s.chunk(ctx, digest)
+	}
+	return s.Store.Chunk(ctx, digest)
+}
+
+func (s *badStore) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+	if s.chunks != nil {
+		return s.chunks(ctx)
+	}
+	return s.Store.Chunks(ctx)
+}
+
+func (s *badStore) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	if s.deleteChunk != nil {
+		return s.deleteChunk(ctx, digest, before)
+	}
+	return s.Store.DeleteChunk(ctx, digest, before)
+}
+
+func (s *badStore) Head(ctx context.Context, session string) (store.Head, error) {
+	if s.head != nil {
+		return s.head(ctx, session)
+	}
+	return s.Store.Head(ctx, session)
+}
+
+func (s *badStore) PutHead(ctx context.Context, h store.Head) error {
+	if s.putHead != nil {
+		return s.putHead(ctx, h)
+	}
+	return s.Store.PutHead(ctx, h)
+}
+
+func (s *badStore) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+	if s.heads != nil {
+		return s.heads(ctx, prefix)
+	}
+	return s.Store.Heads(ctx, prefix)
+}
+
+// backwards lists everything in the wrong order.
+func backwards[T any](list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var all []T
+		for v, err := range list {
+			if err != nil {
+				yield(v, err)
+				return
+			}
+			all = append(all, v)
+		}
+		for _, v := range slices.Backward(all) {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// locked holds a lock while it lists.
+func locked[T any](mu sync.Locker, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		list(yield)
+	}
+}
+
+var storeFaults = []struct {
+	name, found string
+	plant       func(*badStore)
+}{
+	{"a doubled save", "a head is saved once", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			err := s.Store.PutHead(ctx, h)
+			if old, _ := s.Store.Head(ctx, h.Session); errors.Is(err, agent.Stale) && old.Version == h.Version && old.Seq == h.Seq {
+				return nil
+			}
+			return err
+		}
+	}},
+	{"two writers that win", "of many writers of a head one wins", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			old, err := s.Store.Head(ctx, h.Session)
+			if err != nil && !errors.Is(err, agent.NotFound) {
+				return err
+			}
+			if old.Version != h.Version-1 {
+				return agent.Errorf(agent.Stale, "version %d is there", old.Version)
+			}
+			runtime.Gosched()           // here, others do the same
+			_ = s.Store.PutHead(ctx, h) // and one of them has been faster
+			return nil
+		}
+	}},
+	{"a session that is listed for each save", "a head is saved once", func(s *badStore) {
+		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+			return func(yield func(store.Head, error) bool) {
+				for h, err := range s.Store.Heads(ctx, prefix) {
+					for range max(1, h.Version) {
+						if !yield(h, err) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}},
+	{"a field that is dropped", "a head is kept whole", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			h.Posts = nil
+			return s.Store.PutHead(ctx, h)
+		}
+	}},
+	{"half a chunk", "a chunk is whole or not there", func(s *badStore) {
+		read := make(chan struct{}, 1)
+		s.putChunk = func(ctx context.Context, digest string, data []byte) error {
+			if err := s.Store.PutChunk(ctx, digest, data[:len(data)/2]); err != nil {
+				return err
+			}
+			select { // the rest is written when somebody has read the half
+			case <-read:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			return s.Store.PutChunk(ctx, digest, data)
+		}
+		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
+			data, err := s.Store.Chunk(ctx, digest)
+			if err == nil {
+				read <- struct{}{}
+			}
+			return data, err
+		}
+	}},
+	{"a chunk that stays old", "chunks are listed and renewed", func(s *badStore) {
+		s.putChunk = func(ctx context.Context, digest string, data []byte) error {
+			if _, err := s.Store.Chunk(ctx, digest); err == nil {
+				return nil
+			}
+			return s.Store.PutChunk(ctx, digest, data)
+		}
+	}},
+	{"chunks out of order", "chunks are listed and renewed", func(s *badStore) {
+		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] { return backwards(s.Store.Chunks(ctx)) }
+	}},
+	{"heads out of order", "heads are listed", func(s *badStore) {
+		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+			return backwards(s.Store.Heads(ctx, prefix))
+		}
+	}},
+	{"young chunks that are deleted", "only old chunks are deleted", func(s *badStore) {
+		s.deleteChunk = func(ctx context.Context, digest string, _ time.Time) (bool, error) {
+			return s.Store.DeleteChunk(ctx, digest, time.Now().Add(time.Hour))
+		}
+	}},
+	{"a missing chunk with another code", "a chunk is what was put", func(s *badStore) {
+		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
+			data, err := s.Store.Chunk(ctx, digest)
+			if errors.Is(err, agent.ChunkMissing) {
+				err = agent.Errorf(agent.NotFound, "chunk %s is not there", digest)
+			}
+			return data, err
+		}
+	}},
+	{"a lost race with another code", "a head is saved once", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			if err := s.Store.PutHead(ctx, h); err != nil {
+				return errors.New("conflict")
+			}
+			return nil
+		}
+	}},
+	{"memory that is shared", "what goes in and out is the caller's", func(s *badStore) {
+		var mu sync.Mutex
+		kept := map[string][]byte{}
+		s.putChunk = func(ctx context.Context, digest string, data []byte) error {
+			mu.Lock()
+			kept[digest] = data
+			mu.Unlock()
+			return s.Store.PutChunk(ctx, digest, data)
+		}
+		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if data, ok := kept[digest]; ok && ctx.Err() == nil {
+				return data, nil
+			}
+			return s.Store.Chunk(ctx, digest)
+		}
+	}},
+	{"a list that holds a lock", "a store is used while it is listed", func(s *badStore) {
+		var mu sync.Mutex
+		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] { return locked(&mu, s.Store.Chunks(ctx)) }
+		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return s.Store.Chunk(ctx, digest)
+		}
+	}},
+	{"a context that is not heard", "a context that is over ends all", func(s *badStore) {
+		s.head = func(ctx context.Context, session string) (store.Head, error) {
+			return s.Store.Head(context.WithoutCancel(ctx), session)
+		}
+	}},
+}
+
+func TestFaultsOfStoresAreFound(t *testing.T) {
+	for _, c := range storeFaults {
+		t.Run(c.name, func(t *testing.T) {
+			bad := &badStore{Store: newMemory()}
+			c.plant(bad)
+			found := testsuite.StoreFault(t, c.found, bad)
+			require.NotEmpty(t, found)
+			t.Log(found)
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package testsuite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// UpdateGolden is the environment variable that makes [Run.Golden] write its file,
+// where it is set to anything.
+const UpdateGolden = "FERMATA_UPDATE"
+
+// Golden compares the session's [Run.Story] with a file. A difference
+// fails the test; with FERMATA_UPDATE=1 in the environment the file is written
+// instead, for the author to read.
+func (r *Run) Golden(path string) {
+	r.stage.t.Helper()
+	r.Wait()
+	got := r.Story()
+	if os.Getenv(UpdateGolden) != "" {
+		require.NoError(r.stage.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(r.stage.t, os.WriteFile(path, []byte(got), 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(r.stage.t, err, "%s=1 writes it", UpdateGolden)
+	require.Equal(r.stage.t, string(want), got, "%s differs; %s=1 writes it anew", path, UpdateGolden)
+}
+
+// Story tells what happened in the session, line by line, as far as it is stored, and
+// without what differs from one time to the next: times, the session's own name, what
+// it cost.
+func (r *Run) Story() string {
+	r.stage.t.Helper()
+	var b strings.Builder
+	for _, e := range r.Events() {
+		for _, line := range lines(e) {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	return strings.ReplaceAll(b.String(), r.Session, "SESSION")
+}
+
+// lines are those of one event; none for one that says nothing of its own.
+func lines(e agent.Event) []string {
+	name := string(e.Type)
+	switch {
+	case e.Started != nil:
+		return []string{name + " " + e.Started.Spec.Name}
+	case e.Type == agent.TurnStarted:
+		return []string{fmt.Sprintf("turn %d", e.Turn)}
+	case e.Type == agent.TurnEnded, e.Type == agent.CallRequested, e.Type == agent.CallStarted:
+		return nil // the message has the call, and its result tells that it was made
+	case e.Message != nil && e.Type == agent.Said:
+		return spoken(*e.Message)
+	case e.Call != nil:
+		return []string{fmt.Sprintf("  %s %s %s %s", name, e.Call.Call, e.Call.Tool, e.Call.Status)}
+	case e.Outcome != nil:
+		return []string{name + " " + e.Outcome.Reason}
+	case e.Suspension != nil:
+		return []string{fmt.Sprintf("%s %s %s", name, e.Suspension.Kind, e.Suspension.Cause)}
+	case e.Resumed != nil:
+		return []string{fmt.Sprintf("%s by %s %s", name, e.Resumed.Cause, e.Resumed.Event)}
+	case e.Hold != nil:
+		return []string{fmt.Sprintf("%s %s %s", name, e.Hold.Verb, e.Hold.From)}
+	case e.Request != nil:
+		return indented(fmt.Sprintf("%s %s %s: ", name, e.Request.ID, e.Request.Type), e.Request.Text)
+	case e.Answer != nil:
+		return []string{fmt.Sprintf("%s %s %s %s", name, e.Answer.Request, e.Answer.Decision, e.Answer.By)}
+	case e.Child != nil:
+		return []string{fmt.Sprintf("%s %s %s", name, e.Child.Session[strings.LastIndexByte(e.Child.Session, '/')+1:], e.Child.Status)}
+	case e.Refusal != nil:
+		return []string{fmt.Sprintf("%s %s", name, e.Refusal.Verb)}
+	}
+	return []string{name + " " + string(e.Extended)}
+}
+
+// spoken are the lines of a message.
+func spoken(m agent.Message) (list []string) {
+	who := string(m.Role)
+	if m.Note != "" {
+		who += " (" + string(m.Note) + ")"
+	}
+	for _, p := range m.Parts {
+		switch {
+		case p.Call != nil:
+			list = append(list, fmt.Sprintf("%s calls %s %s %s", who, p.Call.ID, p.Call.Tool, p.Call.Arguments))
+		case p.Result != nil:
+			list = append(list, indented(fmt.Sprintf("  %s %s %s: ", p.Result.Call, p.Result.Tool, p.Result.Status), p.Result.Text)...)
+		case p.Type == agent.PartText:
+			list = append(list, indented(who+": ", p.Text)...)
+		default:
+			list = append(list, who+" "+string(p.Type))
+		}
+	}
+	return list
+}
+
+// indented puts a text behind a head, and its further lines below it.
+func indented(head, text string) []string {
+	list := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	list[0] = head + list[0]
+	for i := 1; i < len(list); i++ {
+		list[i] = "    " + list[i]
+	}
+	return list
+}

@@ -1,0 +1,231 @@
+package testsuite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// Model checks that an adapter keeps the contract of [model.Model]: p plays the
+// provider, and o says what there is to know of both; nil is for a protocol that
+// can say everything. Run it with -race, which some parts are for.
+func Model(t *testing.T, p Provider, o *ModelOptions) {
+	t.Helper()
+	a := newAdapter(p, o)
+	for _, part := range modelParts() {
+		if part.lacking == nil || !part.lacking(a.o.Lacks) {
+			t.Run(part.name, func(t *testing.T) { part.check(t, a) })
+		}
+	}
+}
+
+// modelPart is a sentence about adapters, and the check of it.
+type modelPart struct {
+	name    string
+	check   func(testing.TB, adapter)
+	lacking func(Lacks) bool // tells that the sentence is about what the protocol lacks
+}
+
+func modelParts() []modelPart {
+	return []modelPart{
+		{"a reply is what the provider said", replyIsWhatWasSaid, nil},
+		{"no call is lost, doubled, moved or changed", callsStay, nil},
+		{"arguments that are not JSON are kept as they came", brokenArgumentsAreKept, func(l Lacks) bool { return l.BrokenJSON }},
+		{"the provider's ids of calls are kept, also missing and repeated ones", idsStay, func(l Lacks) bool { return l.CallIDs }},
+		{"thinking keeps its signature", thinkingStays, func(l Lacks) bool { return l.Thinking }},
+		{"the reason to stop is the provider's", finishIsRight, nil},
+		{"usage is counted once and in our terms", usageIsRight, nil},
+		{"a reply is heard while it comes", replyIsHeard, func(l Lacks) bool { return l.Streaming }},
+		{"a call that is written is a sign of life", callIsASign, func(l Lacks) bool { return l.Streaming }},
+		{"a ping is a sign of life", pingIsASign, func(l Lacks) bool { return l.Streaming || l.Pings }},
+
+		{"a conversation is asked as it was held", conversationIsAsked, nil},
+		{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Lacks) bool { return l.CallIDs }},
+		{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Lacks) bool { return l.Signatures }},
+		{"instructions, tools and bounds are sent", settingsAreSent, nil},
+		{"what the provider need not know is not sent", privateStays, nil},
+		{"a schema for the answer is no hindrance", schemaIsNoHindrance, nil},
+
+		{"a failure has its kind", failureHasItsKind, nil},
+		{"a gateway's page is sorted by its status", gatewayIsSorted, nil},
+		{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Lacks) bool { return l.Streaming || l.Midway }},
+		{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil},
+		{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil},
+
+		{"a call that is over is not made", overIsNotMade, nil},
+		{"the end of the context ends a call that waits", endEndsSilence, nil},
+		{"the end of the context ends a reply that comes", endEndsReply, func(l Lacks) bool { return l.Streaming }},
+		{"many calls at once are kept apart", callsAreKeptApart, nil},
+		{"calls that were given up leave nothing behind", nothingIsLeft, nil},
+		{"of an unknown model nothing is known", unknownIsUnknown, nil},
+	}
+}
+
+const (
+	// suiteKey is the key that adapters are given.
+	suiteKey = "sk-conformance-0123456789"
+	// promptly is how soon a call has to end that nobody waits for.
+	promptly = 2 * time.Second
+)
+
+// plainUsage is of the replies that are not about it.
+var plainUsage = agent.Usage{Input: 10, Output: 25}
+
+// adapter is what a part checks.
+type adapter struct {
+	p Provider
+	o ModelOptions
+	// patience is when a call that should go on is given up.
+	patience time.Duration
+}
+
+func newAdapter(p Provider, o *ModelOptions) adapter {
+	a := adapter{p: p, patience: 10 * time.Second}
+	if o != nil {
+		a.o = *o
+	}
+	a.o.Model = cmp.Or(a.o.Model, "test-1")
+	return a
+}
+
+// question is a request with one short message, made anew each time.
+func (a adapter) question() *model.Request {
+	return &model.Request{Model: a.o.Model, Messages: []agent.Message{agent.TextMessage(agent.RoleUser, "How is Rome?")}}
+}
+
+// sitting is an adapter and the stand-in that it asks.
+type sitting struct {
+	t     testing.TB
+	m     model.Model
+	wait  time.Duration
+	mu    sync.Mutex
+	asked []Asked
+}
+
+// open opens an adapter whose provider does what play says.
+func (a adapter) open(t testing.TB, play func(Asked) Scene) *sitting {
+	s := &sitting{t: t, wait: a.patience}
+	s.m = a.p.Open(t, suiteKey, func(asked Asked) Scene {
+		s.mu.Lock()
+		s.asked = append(s.asked, asked)
+		s.mu.Unlock()
+		return play(asked)
+	})
+	return s
+}
+
+// plays opens an adapter whose provider always does the same.
+func (a adapter) plays(t testing.TB, scene Scene) *sitting {
+	return a.open(t, func(Asked) Scene { return scene })
+}
+
+func (s *sitting) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// last is the last request.
+func (s *sitting) last() Asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.NotEmpty(s.t, s.asked, "the adapter made no request")
+	return s.asked[len(s.asked)-1]
+}
+
+// outcome is what came of a call.
+type outcome struct {
+	reply *model.Reply
+	err   error
+	heard *ear
+}
+
+// ear is who listens to a reply.
+type ear struct {
+	on             func(model.Delta) // nil hears no more
+	busy, over     atomic.Bool
+	overlap, late  atomic.Bool
+	text, thinking strings.Builder
+}
+
+func (e *ear) hear(d model.Delta) {
+	if !e.busy.CompareAndSwap(false, true) {
+		e.overlap.Store(true)
+		return
+	}
+	defer e.busy.Store(false)
+	if e.over.Load() {
+		e.late.Store(true)
+		return
+	}
+	e.text.WriteString(d.Text)
+	e.thinking.WriteString(d.Thinking)
+	if e.on != nil {
+		e.on(d)
+	}
+}
+
+// ask asks once and checks what is true of every call. How tells what the call
+// was, where it gets stuck.
+func (s *sitting) ask(ctx context.Context, how string, req func() *model.Request, on func(model.Delta)) outcome {
+	s.t.Helper()
+	before := s.requests()
+	out, sent, same := outcome{heard: &ear{on: on}}, req(), req()
+	done := make(chan error, 1)
+	go func() {
+		err := panicked(func() { out.reply, out.err = s.m.Generate(ctx, sent, out.heard.hear) })
+		out.heard.over.Store(true)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.NoError(s.t, err, how)
+	case <-time.After(s.wait):
+		s.t.Fatalf("%s: Generate had not returned after %s", how, s.wait)
+	}
+	s.t.Cleanup(func() {
+		if out.heard.late.Load() {
+			s.t.Errorf("%s: emit was called after Generate had returned: who listened is gone", how)
+		}
+	})
+	require.Equal(s.t, same, sent, "%s: the request was changed: it is the caller's, who may be asking others with it", how)
+	require.False(s.t, out.heard.overlap.Load(), "%s: emit was called twice at a time: it is for one goroutine", how)
+	require.LessOrEqual(s.t, s.requests()-before, 1, "%s: one Generate made more than one request: the runtime tries again, and counts and pays by itself; turn the retries of the provider's SDK off", how)
+	if out.err != nil {
+		require.Nil(s.t, out.reply, "%s: there is a reply beside the error %v: one of them would be lost", how, out.err)
+	} else {
+		require.NotNil(s.t, out.reply, "%s: there is neither a reply nor an error", how)
+	}
+	return out
+}
+
+// panicked is the error of something that panics.
+func panicked(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	do()
+	return nil
+}
+
+// answered asks, for a reply.
+func (s *sitting) answered(how string, req func() *model.Request) outcome {
+	s.t.Helper()
+	out := s.ask(s.t.Context(), how, req, nil)
+	require.NoError(s.t, out.err, how)
+	require.Equal(s.t, 1, s.requests(), "%s: requests", how)
+	return out
+}

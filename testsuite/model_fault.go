@@ -1,0 +1,250 @@
+package testsuite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// faultReason is what a provider says of its failures, which people need to read.
+const faultReason = "conformance: the reason why"
+
+// failed asks, for a failure, and checks what is true of all of them.
+func (s *sitting) failed(how string, req func() *model.Request) *agent.Error {
+	s.t.Helper()
+	before := s.requests()
+	out := s.ask(s.t.Context(), how, req, nil)
+	require.Error(s.t, out.err, "%s: the reply %s", how, asJSON(out.reply))
+	require.Equal(s.t, 1, s.requests()-before, "%s: requests", how)
+	var fault *agent.Error
+	require.True(s.t, errors.As(out.err, &fault) && fault.Provider != nil, "%s: %v is no fault of a provider (model.Fault): the runtime can't tell whether to try again", how, out.err)
+	kind := fault.Provider.Kind
+	require.Equal(s.t, kind.Retryable(), fault.Retryable, "%s: whether %s is tried again is not the adapter's to say", how, kind)
+	require.Equal(s.t, kind == agent.FaultAuth, fault.Code == agent.ProviderAuth, "%s: the code of %s is %s", how, kind, fault.Code)
+	require.NotEmpty(s.t, strings.TrimSpace(fault.Message), "%s: people are told nothing", how)
+	require.NotContains(s.t, fault.Message, "\n", "%s: a message is one line", how)
+	require.NotContains(s.t, fmt.Sprintf("%v %+v %#v", out.err, out.err, out.err), suiteKey, "%s: the key is in the error, and so in histories and logs", how)
+	return fault
+}
+
+// kinds are those that a provider can tell.
+func (l Lacks) kinds() []agent.FaultKind {
+	return slices.DeleteFunc([]agent.FaultKind{
+		agent.FaultRateLimit, agent.FaultOverload, agent.FaultTransient, agent.FaultAuth, agent.FaultQuota, agent.FaultBadRequest, agent.FaultContext,
+	}, func(k agent.FaultKind) bool { return slices.Contains(l.Kinds, k) })
+}
+
+// failure is of a kind, told in words that have the key where there is one.
+func (l Lacks) failure(kind agent.FaultKind) *Failure {
+	f := &Failure{Kind: kind, Message: faultReason}
+	if !l.Keys {
+		f.Message += " (you sent " + suiteKey + ")"
+	}
+	return f
+}
+
+// kindMatters tells what a wrong kind does.
+const kindMatters = "%s: the kind decides whether it is tried again, after how long, and who is asked then"
+
+func failureHasItsKind(t testing.TB, a adapter) {
+	for _, kind := range a.o.Lacks.kinds() {
+		f := a.o.Lacks.failure(kind)
+		if kind == agent.FaultRateLimit || kind == agent.FaultOverload {
+			f.RetryAfter = 17 * time.Second
+		}
+		fault := a.plays(t, Scene{Fail: f}).failed(string(kind), a.question)
+		require.Equal(t, kind, fault.Provider.Kind, kindMatters, kind)
+		require.Equal(t, f.RetryAfter, fault.RetryAfter, "%s: how long the provider asked to wait", kind)
+		require.Contains(t, fault.Message, faultReason, "%s: what the provider said is lost", kind)
+	}
+}
+
+func gatewayIsSorted(t testing.TB, a adapter) {
+	for status, kind := range map[int]agent.FaultKind{
+		400: agent.FaultBadRequest, 401: agent.FaultAuth, 402: agent.FaultQuota, 403: agent.FaultAuth, 404: agent.FaultBadRequest,
+		408: agent.FaultTransient, 409: agent.FaultTransient, 413: agent.FaultContext, 429: agent.FaultRateLimit,
+		500: agent.FaultTransient, 502: agent.FaultTransient, 503: agent.FaultOverload, 504: agent.FaultTransient, 529: agent.FaultOverload,
+	} {
+		how := fmt.Sprintf("a page with status %d", status)
+		fault := a.plays(t, Scene{Fail: &Failure{HTTP: status}}).failed(how, a.question)
+		require.Equal(t, kind, fault.Provider.Kind, kindMatters, how)
+		require.Equal(t, status, fault.Provider.HTTP, how)
+	}
+}
+
+func midwayHasItsKind(t testing.TB, a adapter) {
+	for _, kind := range a.o.Lacks.kinds() {
+		scene := wholeReply("", textBlock("Hel", "lo", ", ", "wor", "ld"))
+		scene.Finish, scene.Fail, scene.Midway = model.FinishStop, a.o.Lacks.failure(kind), true
+		how := string(kind) + " in the midst of a reply"
+		fault := a.plays(t, scene).failed(how, a.question)
+		require.Equal(t, kind, fault.Provider.Kind, kindMatters, how)
+	}
+}
+
+// cutIsAFailure cuts replies everywhere: what is then taken for whole must be whole.
+func cutIsAFailure(t testing.TB, a adapter) {
+	const cuts = 25
+	whole := wholeReply(model.FinishCalls, textBlock("Let me ", "look."), callBlock("call_a", "weather", `{"city"`, `:"Rome"}`), callBlock("call_b", "now", `{}`))
+	for i := range cuts {
+		for _, reset := range []bool{false, true} {
+			scene := whole
+			scene.Cut, scene.Reset = max(0.001, float64(i)/cuts), reset
+			how := fmt.Sprintf("a reply that ends after %.0f%% of it", 100*scene.Cut)
+			s := a.plays(t, scene)
+			out := s.ask(t.Context(), how, a.question, nil)
+			if out.err != nil {
+				cutFault(t, how, out.err)
+				continue
+			}
+			require.Equal(t, calledTools(whole.parts()), calledTools(out.reply.Parts), "%s: half a reply is taken for a whole one", how)
+			a.same(t, how, Scene{Blocks: whole.Blocks, Finish: whole.Finish, Usage: out.reply.Usage}, out)
+		}
+	}
+}
+
+func cutFault(t testing.TB, how string, err error) {
+	t.Helper()
+	var fault *agent.Error
+	require.True(t, errors.As(err, &fault) && fault.Provider != nil, "%s: %v is no fault of a provider", how, err)
+	require.Equal(t, agent.FaultTransient, fault.Provider.Kind, "%s: %v: the same request may succeed", how, err)
+	require.True(t, fault.Retryable, "%s: %v", how, err)
+}
+
+func hangUpIsAFailure(t testing.TB, a adapter) {
+	fault := a.plays(t, Scene{Cut: 1}).failed("a connection that is closed without an answer", a.question)
+	require.Equal(t, agent.FaultTransient, fault.Provider.Kind, kindMatters, "a connection that is closed without an answer")
+	require.Zero(t, fault.Provider.HTTP, "no answer has no status")
+}
+
+// contextEnded checks the error of a call whose context has ended.
+func contextEnded(t testing.TB, how string, err, cause error) {
+	t.Helper()
+	require.ErrorIs(t, err, cause, "%s: the error has to be the context's", how)
+	var fault *agent.Error
+	require.False(t, errors.As(err, &fault) && fault.Provider != nil,
+		"%s: %v blames the provider for what the caller did: circuits open, and fallbacks are asked", how, err)
+}
+
+func overIsNotMade(t testing.TB, a adapter) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := a.plays(t, anyReply)
+	out := s.ask(ctx, "a context that has ended before", a.question, nil)
+	contextEnded(t, "a context that has ended before", out.err, context.Canceled)
+	require.Zero(t, s.requests(), "a request was made for nobody")
+}
+
+// givenUp plays a call that its caller gives up, when the provider has begun or
+// when something is heard: it ends soon, and the provider is told, which would
+// write on at the caller's cost.
+func (a adapter) givenUp(ctx context.Context, t testing.TB, how string, scene Scene, begun func(), on func(model.Delta)) {
+	t.Helper()
+	left := make(chan struct{})
+	var once sync.Once
+	scene.Left = func() { once.Do(func() { close(left) }) }
+	scene.Wait = make(chan struct{})
+	s := a.open(t, func(Asked) Scene {
+		begun()
+		return scene
+	})
+	start := time.Now()
+	out := s.ask(ctx, how, a.question, on)
+	require.Less(t, time.Since(start), promptly, "%s: it went on, and a person who interrupts a run waits for it", how)
+	contextEnded(t, how, out.err, ctx.Err())
+	select {
+	case <-left:
+	case <-time.After(promptly):
+		t.Errorf("%s: the connection is still open after %s: the provider writes on, and is paid for it", how, promptly)
+	}
+}
+
+func endEndsSilence(t testing.TB, a adapter) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a.givenUp(ctx, t, "a call that was given up before the answer", Scene{Silent: true}, cancel, nil)
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	a.givenUp(ctx, t, "a call whose time is up before the answer", Scene{Silent: true}, func() {}, nil)
+}
+
+func endEndsReply(t testing.TB, a adapter) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	scene := wholeReply(model.FinishStop, textBlock("Hello", ", ", "world"))
+	a.givenUp(ctx, t, "a call that was given up in the midst of a reply", scene, func() {}, func(d model.Delta) {
+		if d.Text != "" {
+			cancel()
+		}
+	})
+}
+
+func callsAreKeptApart(t testing.TB, a adapter) {
+	const many = 16
+	answer := func(question string) Scene {
+		return wholeReply(model.FinishCalls, textBlock("You said ", question), callBlock("call_a", "note", `{"text":`, asJSON(question)+`}`))
+	}
+	s := a.open(t, func(asked Asked) Scene {
+		var last string
+		for _, m := range asked.Messages {
+			last = m.TextOf()
+		}
+		return answer(last)
+	})
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			question := fmt.Sprint("number ", i, strings.Repeat(" and more", i))
+			req, heard := a.question(), &ear{}
+			req.Messages[0] = agent.TextMessage(agent.RoleUser, question)
+			req.Tools = suiteTools()
+			var reply *model.Reply
+			var err error
+			if p := panicked(func() { reply, err = s.m.Generate(t.Context(), req, heard.hear) }); p != nil {
+				err = p
+			}
+			if err != nil || len(reply.Parts) != 2 || reply.Parts[0].Text != "You said "+question || heard.text.String() != "You said "+question {
+				t.Errorf("many calls at once: %q was answered with %s, %v", question, asJSON(reply), err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := s.requests(); got != many {
+		t.Errorf("many calls at once: %d requests for %d calls", got, many)
+	}
+}
+
+// nothingIsLeft gives calls up and counts who lives on.
+func nothingIsLeft(t testing.TB, a adapter) {
+	const calls = 20
+	var cancel context.CancelFunc
+	s := a.open(t, func(Asked) Scene {
+		cancel()
+		return Scene{Silent: true, Wait: make(chan struct{})}
+	})
+	before := runtime.NumGoroutine()
+	for range calls {
+		ctx, stop := context.WithCancel(t.Context())
+		cancel = stop
+		s.ask(ctx, "a call that was given up", a.question, nil)
+		stop()
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+calls/2 }, a.patience, 10*time.Millisecond,
+		"after %d calls that were given up, there are that many goroutines more: a worker runs for months", calls)
+}
+
+func unknownIsUnknown(t testing.TB, a adapter) {
+	m := a.plays(t, anyReply).m
+	require.Equal(t, model.Info{}, m.Info("a-model-that-nobody-has-0"), "a price, a window or a cap that is made up is worse than none")
+}

@@ -1,0 +1,219 @@
+package testsuite
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+func textBlock(pieces ...string) Block { return Block{Type: agent.PartText, Pieces: pieces} }
+
+func callBlock(id, tool string, pieces ...string) Block {
+	return Block{Type: agent.PartCall, ID: id, Tool: tool, Pieces: pieces}
+}
+
+// wholeReply is a whole reply of some blocks.
+func wholeReply(finish model.Finish, blocks ...Block) Scene {
+	return Scene{Blocks: blocks, Finish: finish, Usage: plainUsage}
+}
+
+// check plays a scene and compares the reply.
+func (a adapter) check(t testing.TB, how string, scene Scene) {
+	t.Helper()
+	out := a.plays(t, scene).answered(how, a.question)
+	a.same(t, how, scene, out)
+}
+
+// same compares a reply, and what was heard of it, with what the provider said.
+func (a adapter) same(t testing.TB, how string, scene Scene, out outcome) {
+	t.Helper()
+	want := scene.parts()
+	var text, thinking string
+	for _, p := range want {
+		switch p.Type {
+		case agent.PartText:
+			text += p.Text
+		case agent.PartThinking:
+			thinking += p.Text
+		}
+	}
+	require.Equal(t, calledTools(want), calledTools(out.reply.Parts), "%s: the calls in the reply: one that is lost is never made, one that is doubled is made twice", how)
+	require.Len(t, out.reply.Parts, len(want), "%s: the parts of the reply are %s", how, asJSON(out.reply.Parts))
+	for i, w := range want {
+		a.samePart(t, how, w, out.reply.Parts[i])
+	}
+	require.Equal(t, scene.Finish, out.reply.Finish, "%s: the reason to stop decides what the run does next", how)
+	require.Equal(t, scene.Usage, out.reply.Usage, "%s: usage is what limits and costs are counted by", how)
+	require.Equal(t, text, out.heard.text.String(), "%s: the pieces of text that were emitted are not the reply's text", how)
+	require.Equal(t, thinking, out.heard.thinking.String(), "%s: the pieces of thinking that were emitted are not the reply's thinking", how)
+}
+
+// parts are the scene's blocks as the runtime knows them.
+func (s Scene) parts() []agent.Part {
+	var parts []agent.Part
+	for _, b := range s.Blocks {
+		whole := strings.Join(b.Pieces, "")
+		if b.Type == agent.PartCall {
+			parts = append(parts, model.Call(b.ID, b.Tool, whole))
+		} else {
+			parts = append(parts, agent.Part{Type: b.Type, Text: whole, Signature: b.Signature})
+		}
+	}
+	return parts
+}
+
+func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
+	t.Helper()
+	require.Equal(t, want.Type, got.Type, "%s: the parts are not in the model's order", how)
+	require.Equal(t, want.Text, got.Text, how)
+	if !a.o.Lacks.Signatures {
+		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature", how)
+	}
+	if want.Call == nil {
+		return
+	}
+	require.NotNil(t, got.Call, how)
+	require.Equal(t, want.Call.Malformed, got.Call.Malformed, "%s: the model is told what it wrote, so that it can mend it", how)
+	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
+		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
+	if !a.o.Lacks.CallIDs {
+		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s", how, want.Call.Tool)
+	}
+	require.Empty(t, got.Call.ID, "%s: ids of calls are the runtime's to give; the provider's is ProviderID", how)
+}
+
+func calledTools(parts []agent.Part) []string {
+	names := []string{}
+	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
+		names = append(names, c.Tool)
+	}
+	return names
+}
+
+// sameJSON compares JSON by what it says, numbers to the last digit.
+func sameJSON(a, b json.RawMessage) bool {
+	return canonical(a) == canonical(b)
+}
+
+func canonical(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return "not JSON: " + string(raw)
+	}
+	return asJSON(v)
+}
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func replyIsWhatWasSaid(t testing.TB, a adapter) {
+	a.check(t, "a text in pieces", wholeReply(model.FinishStop, textBlock("Hello", ", ", "wörld 🌍", "\n\"done\" \\ <b>&amp;")))
+	a.check(t, "a text in one piece", wholeReply(model.FinishStop, textBlock("x")))
+	a.check(t, "no word at all", wholeReply(model.FinishStop))
+	a.check(t, "a long text", wholeReply(model.FinishStop, textBlock(strings.Repeat("a long line\n", 2000), strings.Repeat("ö", 70_000))))
+}
+
+func callsStay(t testing.TB, a adapter) {
+	a.check(t, "a text and three calls", wholeReply(model.FinishCalls, textBlock("Let me ", "look."),
+		callBlock("call_a", "weather", `{"city"`, `:"Ro`, `me"}`),
+		callBlock("call_b", "now"),
+		callBlock("call_c", "weather", `{"city":"Oslo","at":`, `"12:00"}`)))
+	a.check(t, "the same call twice", wholeReply(model.FinishCalls,
+		callBlock("call_a", "add", `{"n":1}`), callBlock("call_b", "add", `{"n":1}`)))
+	a.check(t, "one call and no text", wholeReply(model.FinishCalls, callBlock("call_a", "now", "{}")))
+	a.check(t, "arguments of every type", wholeReply(model.FinishCalls,
+		callBlock("call_a", "pay", `{"id":12345678901234567891,"amount":0.10,`, `"tags":["<a>","ü","\u0000\n"],"to":{"name":null,"ok":true},"":[]}`)))
+}
+
+func brokenArgumentsAreKept(t testing.TB, a adapter) {
+	a.check(t, "arguments that end too early", wholeReply(model.FinishCalls, callBlock("call_a", "pay", `{"amount"`, `: 5`), callBlock("call_b", "now", `{}`)))
+	a.check(t, "arguments that are no object", wholeReply(model.FinishCalls, callBlock("call_a", "pay", `[5]`)))
+}
+
+func idsStay(t testing.TB, a adapter) {
+	a.check(t, "ids repeated", wholeReply(model.FinishCalls,
+		callBlock("same", "f", `{"n":1}`), callBlock("same", "g", `{"n":2}`), callBlock("other", "f", `{"n":3}`)))
+	a.check(t, "an id missing", wholeReply(model.FinishCalls, callBlock("", "f", `{"n":1}`)))
+}
+
+func thinkingStays(t testing.TB, a adapter) {
+	signature := "c2lnbmF0dXJl"
+	if a.o.Lacks.Signatures {
+		signature = ""
+	}
+	a.check(t, "thinking, a text and a call", wholeReply(model.FinishCalls,
+		Block{Type: agent.PartThinking, Pieces: []string{"Two and ", "two."}, Signature: signature},
+		textBlock("Four."), callBlock("call_a", "now", "{}")))
+}
+
+func finishIsRight(t testing.TB, a adapter) {
+	a.check(t, "cut off at its limit", wholeReply(model.FinishLength, textBlock("Once ", "upon")))
+	if !a.o.Lacks.Refusals {
+		a.check(t, "refused", wholeReply(model.FinishFiltered, textBlock("I can't ", "do that.")))
+	}
+	if !a.o.Lacks.BrokenJSON {
+		a.check(t, "cut off in a call", wholeReply(model.FinishLength, callBlock("call_a", "f", `{"n":`)))
+	}
+}
+
+func usageIsRight(t testing.TB, a adapter) {
+	scene := wholeReply(model.FinishStop, textBlock("Four", ", ", "I think."))
+	scene.Usage = agent.Usage{Input: 4312, Output: 500, CacheRead: 4000, CacheWrite: 300, Reasoning: 420}
+	if a.o.Lacks.CacheRead {
+		scene.Usage.CacheRead = 0
+	}
+	if a.o.Lacks.CacheWrite {
+		scene.Usage.CacheWrite = 0
+	}
+	if a.o.Lacks.Reasoning {
+		scene.Usage.Reasoning = 0
+	}
+	a.check(t, "usage with a cache and with reasoning", scene)
+}
+
+// heard plays a scene whose rest only comes when enough was heard of it.
+func (a adapter) heard(t testing.TB, how string, scene Scene, enough func(model.Delta) bool) {
+	t.Helper()
+	rest := make(chan struct{})
+	scene.Wait = rest
+	var once sync.Once
+	out := a.plays(t, scene).ask(t.Context(), how, a.question, func(d model.Delta) {
+		if enough(d) {
+			once.Do(func() { close(rest) })
+		}
+	})
+	require.NoError(t, out.err, how)
+	a.same(t, how, scene, out)
+}
+
+func replyIsHeard(t testing.TB, a adapter) {
+	a.heard(t, "a reply of which nothing is emitted before its end", wholeReply(model.FinishStop, textBlock("Hello", ", ", "world", ".")),
+		func(d model.Delta) bool { return d.Text != "" })
+}
+
+func callIsASign(t testing.TB, a adapter) {
+	a.heard(t, "a call that comes in pieces, and no sign of life of it", wholeReply(model.FinishCalls, callBlock("call_a", "write", `{"text":"`, "a long ", "text", `"}`)),
+		func(model.Delta) bool { return true })
+}
+
+func pingIsASign(t testing.TB, a adapter) {
+	scene := wholeReply(model.FinishStop, textBlock("Hello"))
+	scene.Ping = true
+	a.heard(t, "a ping, and no sign of life of it", scene, func(model.Delta) bool { return true })
+}

@@ -1,0 +1,254 @@
+package testsuite
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+func madeCall(id, tool, arguments string) agent.Part {
+	p := model.Call("theirs", tool, arguments) // providers repeat their ids
+	p.Call.ID = id
+	return p
+}
+
+func resultOf(call, tool string, status agent.CallStatus, text string) agent.Message {
+	return agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
+		{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}}}
+}
+
+func saidText(text string) agent.Part { return agent.Part{Type: agent.PartText, Text: text} }
+
+// conversation is of two runs: in both of them, calls count from one.
+func (a adapter) conversation() *model.Request {
+	assistant := func(parts ...agent.Part) agent.Message {
+		return agent.Message{Role: agent.RoleAssistant, Model: a.o.Provider + "/" + a.o.Model, Parts: parts}
+	}
+	both := resultOf("t1.2", "now", agent.CallFailed, "no clock")
+	both.Parts = append(resultOf("t1.1", "weather", agent.CallOK, `21 °C, "mild"`).Parts, both.Parts...)
+	req := a.question()
+	req.Messages = append(req.Messages,
+		assistant(saidText("Let me look."), madeCall("t1.1", "weather", `{"city":"Rome"}`), madeCall("t1.2", "now", "")),
+		both,
+		assistant(saidText("Mild.")),
+		agent.TextMessage(agent.RoleUser, "And Oslo?\nIn winter."),
+		assistant(madeCall("t1.1", "weather", `{"city":`), madeCall("t1.2", "weather", `{"city":"Oslo"}`)),
+		resultOf("t1.1", "weather", agent.CallRejected, "the arguments are not JSON"),
+		resultOf("t1.2", "weather", agent.CallOK, "-3 °C"),
+		assistant(saidText("Cold.")),
+		agent.TextMessage(agent.RoleUser, "Thank you."),
+	)
+	return req
+}
+
+// anyReply is a reply for parts that are about the question.
+var anyReply = wholeReply(model.FinishStop, textBlock("Very ", "well", "."))
+
+// brokenCall is the number of the conversation's call whose arguments are no JSON:
+// what is sent in their place is the adapter's to choose.
+const brokenCall = 3
+
+// lines are a conversation, a part a line. Of names the call that a result in the
+// i-th message is for: they are counted.
+func (l Lacks) lines(t testing.TB, messages []agent.Message, of func(i int, call string) string) []string {
+	t.Helper()
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	calls, results := 0, 0
+	for i, m := range messages {
+		who := "user"
+		if m.Role == agent.RoleAssistant {
+			who = "assistant"
+		}
+		for _, p := range m.Parts {
+			switch {
+			case p.Type == agent.PartText:
+				say("%s: %s", who, p.Text)
+			case p.Type == agent.PartCall && p.Call != nil:
+				calls++
+				arguments := canonical(p.Call.Arguments)
+				if calls == brokenCall {
+					arguments = "(not JSON)"
+				}
+				say("%s: call_%d is %s %s", who, calls, p.Call.Tool, arguments)
+			case p.Type == agent.PartResult && p.Result != nil:
+				results++
+				call := of(i, p.Result.Call)
+				if l.CallIDs {
+					call = fmt.Sprint("call_", results)
+				}
+				say("user: %s is done (well: %v): %s", call, p.Result.Status == agent.CallOK || l.FailedResults, p.Result.Text)
+			}
+		}
+	}
+	return out
+}
+
+// wireIDs are the calls of a request by the ids that it has for them.
+func (l Lacks) wireIDs(t testing.TB, messages []agent.Message) map[string]string {
+	t.Helper()
+	ids := map[string]string{}
+	n := 0
+	for _, m := range messages {
+		for _, c := range m.ToolCalls() {
+			n++
+			if l.CallIDs {
+				continue
+			}
+			require.NotEmpty(t, c.ID, "the call of %s is sent without an id: nothing tells which result is its", c.Tool)
+			require.NotContains(t, ids, c.ID, "two calls are sent with the id %q: providers refuse that, or mix up their results; see model.CallIDs", c.ID)
+			ids[c.ID] = fmt.Sprint("call_", n)
+		}
+	}
+	return ids
+}
+
+// sent asks with a request, and reads what the provider was asked.
+func (a adapter) sent(t testing.TB, how string, req func() *model.Request) Asked {
+	t.Helper()
+	s := a.plays(t, anyReply)
+	a.same(t, how, anyReply, s.answered(how, req))
+	return s.last()
+}
+
+func conversationIsAsked(t testing.TB, a adapter) {
+	asked := a.sent(t, "a conversation over two runs", a.conversation)
+	ids := a.o.Lacks.wireIDs(t, asked.Messages)
+	got := a.o.Lacks.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
+	held := a.conversation().Messages
+	require.Equal(t, a.o.Lacks.lines(t, held, model.CallIDs(held)), got, "what the model reads is not what was said")
+}
+
+// resultsGoWithCalls is about runs whose results come in another order.
+func resultsGoWithCalls(t testing.TB, a adapter) {
+	req := func() *model.Request {
+		r := a.question()
+		r.Messages = append(r.Messages,
+			agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{madeCall("t1.1", "f", `{}`), madeCall("t1.2", "f", `{}`)}},
+			resultOf("t1.2", "f", agent.CallOK, "of the second"), resultOf("t1.1", "f", agent.CallOK, "of the first"))
+		return r
+	}
+	asked := a.sent(t, "two results in another order", req)
+	ids := a.o.Lacks.wireIDs(t, asked.Messages)
+	got := map[string]string{}
+	for _, m := range asked.Messages {
+		for _, p := range m.Parts {
+			if p.Result != nil {
+				got[ids[p.Result.Call]] = p.Result.Text
+			}
+		}
+	}
+	require.Equal(t, map[string]string{"call_1": "of the first", "call_2": "of the second"}, got, "the model reads a result as that of another call")
+}
+
+func thinkingGoesBack(t testing.TB, a adapter) {
+	const signature = "c2lnbmF0dXJl"
+	for by, back := range map[string]bool{a.o.Provider: true, "another": false} {
+		asked := a.sent(t, "thinking by "+by, func() *model.Request {
+			r := a.question()
+			r.Messages = append(r.Messages,
+				agent.Message{Role: agent.RoleAssistant, Model: by + "/" + a.o.Model, Parts: []agent.Part{
+					{Type: agent.PartThinking, Text: "I should look.", Signature: signature}, madeCall("t1.1", "now", `{}`)}},
+				resultOf("t1.1", "now", agent.CallOK, "12:00"))
+			return r
+		})
+		marks := 0
+		for _, m := range asked.Messages {
+			for _, p := range m.Parts {
+				if p.Type == agent.PartThinking && p.Signature == signature {
+					marks++
+				}
+				require.False(t, back && marks == 0 && p.Type == agent.PartCall, "the call stands before the thinking that led to it, or that is not given back: the provider refuses the turn")
+			}
+		}
+		if back {
+			require.Equal(t, 1, marks, "the provider's own thinking is given back once, with its signature")
+		} else {
+			require.Zero(t, marks, "the thinking of another provider is given to this one, which refuses it")
+		}
+	}
+}
+
+// suiteTools are tools with a schema and without one.
+func suiteTools() []agent.ToolSpec {
+	return []agent.ToolSpec{
+		{Name: "now", Description: "The time."},
+		{Name: "weather", Description: "The weather of a \"city\".", Input: json.RawMessage(
+			`{"type":"object","properties":{"city":{"type":"string","description":"<name> & country"},"days":{"type":["integer","null"],"minimum":1}},"required":["city"],"additionalProperties":false}`)},
+	}
+}
+
+func settingsAreSent(t testing.TB, a adapter) {
+	warm := 0.5
+	asked := a.sent(t, "a request with everything", func() *model.Request {
+		r := a.question()
+		r.Instructions, r.Tools, r.MaxOutputTokens, r.Temperature = "Be brief.\nBe kind.", suiteTools(), 1234, &warm
+		return r
+	})
+	require.Equal(t, a.o.Model, asked.Model, "the model")
+	require.Equal(t, "Be brief.\nBe kind.", asked.Instructions, "the instructions")
+	if !a.o.Lacks.Keys {
+		require.Equal(t, suiteKey, asked.Key, "the key")
+	}
+	if !a.o.Lacks.OutputCap {
+		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length")
+	}
+	if !a.o.Lacks.Temperature {
+		require.NotNil(t, asked.Temperature, "the temperature was not sent")
+		require.InDelta(t, warm, *asked.Temperature, 1e-9)
+	}
+	require.Len(t, asked.Tools, len(suiteTools()), "the tools")
+	for i, want := range suiteTools() {
+		require.Equal(t, want.Name, asked.Tools[i].Name, "the tools, in their order: another order costs the provider's cache")
+		require.Equal(t, want.Description, asked.Tools[i].Description, "what the model reads of %s", want.Name)
+		keepsSchema(t, want, asked.Tools[i])
+	}
+	plain := a.sent(t, "a request with nothing", a.question)
+	require.Nil(t, plain.Temperature, "a temperature that nobody asked for")
+	require.Empty(t, plain.Instructions)
+	require.Empty(t, plain.Tools)
+}
+
+// keepsSchema demands what was written. More may be in it, where providers refuse less.
+func keepsSchema(t testing.TB, want, got agent.ToolSpec) {
+	t.Helper()
+	var was, is map[string]json.RawMessage
+	if len(want.Input) == 0 {
+		return
+	}
+	require.NoError(t, json.Unmarshal(want.Input, &was))
+	require.NoError(t, json.Unmarshal(got.Input, &is), "the schema of %s", want.Name)
+	for key, value := range was {
+		require.Equal(t, canonical(value), canonical(is[key]), "%q in the schema of %s: arguments are checked against what the agent says", key, want.Name)
+	}
+}
+
+func privateStays(t testing.TB, a adapter) {
+	asked := a.sent(t, "a request with names of ours", func() *model.Request {
+		r := a.question()
+		r.Call = model.CallInfo{Session: "session-4711", Run: "run-4712", Turn: 1, Attempt: 1}
+		r.Messages[0].ID, r.Messages[0].By = "message-4713", "ana-4714@example.com"
+		return r
+	})
+	for _, private := range []string{"session-4711", "run-4712", "message-4713", "ana-4714"} {
+		require.NotContains(t, asked.Raw, private, "the provider is told what is nobody's business but ours")
+	}
+}
+
+func schemaIsNoHindrance(t testing.TB, a adapter) {
+	for _, schema := range []string{
+		`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`,
+		`{"type":"array","items":{"type":"string","minLength":3}}`,
+	} {
+		a.sent(t, "an answer of the schema "+schema, func() *model.Request {
+			r := a.question()
+			r.Output = json.RawMessage(schema)
+			return r
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package testsuite_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+func TestTin(t *testing.T) { testsuite.Model(t, tinProvider, tinOptions) }
+
+// A Script keeps the contract as far as it has words for it.
+func TestScriptIsAModel(t *testing.T) {
+	testsuite.Model(t, scripts{}, &testsuite.ModelOptions{Lacks: testsuite.Lacks{
+		Keys: true, Streaming: true, Signatures: true, CallIDs: true, CacheWrite: true, Reasoning: true,
+	}})
+}
+
+// scripts plays scenes by scripts of one reply each.
+type scripts struct {
+	play func(testsuite.Asked) testsuite.Scene
+}
+
+func (scripts) Open(_ testing.TB, _ string, play func(testsuite.Asked) testsuite.Scene) model.Model {
+	return scripts{play}
+}
+
+func (scripts) Info(name string) model.Info { return testsuite.NewScript().Info(name) }
+
+func (s scripts) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	if ctx.Err() != nil {
+		return testsuite.NewScript(testsuite.Reply{Match: "."}).Generate(ctx, req, emit)
+	}
+	scene := s.play(testsuite.Asked{
+		Model: req.Model, Instructions: req.Instructions, Messages: req.Messages, Tools: req.Tools,
+		MaxOutputTokens: req.MaxOutputTokens, Temperature: req.Temperature,
+	})
+	if scene.Left != nil {
+		defer scene.Left()
+	}
+	return testsuite.NewScript(replyOf(scene)).Generate(ctx, req, emit)
+}
+
+func replyOf(s testsuite.Scene) testsuite.Reply {
+	r := testsuite.Reply{
+		Match: "(?s).", Finish: string(s.Finish),
+		Usage: testsuite.Usage{Input: s.Usage.Input, Output: s.Usage.Output, CacheRead: s.Usage.CacheRead},
+	}
+	for _, b := range s.Blocks {
+		whole := strings.Join(b.Pieces, "")
+		switch b.Type {
+		case agent.PartText:
+			r.Text += whole
+		case agent.PartThinking:
+			r.Thinking += whole
+		case agent.PartCall:
+			r.Calls = append(r.Calls, testsuite.Call{ID: b.ID, Tool: b.Tool, Raw: whole})
+		}
+	}
+	if s.Silent {
+		r.Delay = time.Hour
+	}
+	switch {
+	case s.Fail != nil && s.Fail.Kind == "":
+		r.Fail = []testsuite.Failure{{Kind: model.KindOf(s.Fail.HTTP), HTTP: s.Fail.HTTP, Message: "no reason given"}}
+	case s.Fail != nil:
+		r.Fail = []testsuite.Failure{*s.Fail}
+	case s.Cut > 0:
+		r.Fail = []testsuite.Failure{{Kind: agent.FaultTransient, Message: "the connection broke"}}
+	}
+	return r
+}

@@ -1,0 +1,156 @@
+package testsuite
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Person answers, by rules, what runs ask of people. The first rule that fits
+// answers; what fits none is left open, for the test to answer or for its deadline. A
+// Person is for one [Stage].
+type Person struct {
+	// By is who answers; empty means "person".
+	By string
+	// Replies is how often the person answers at most: one more fails the test. Zero
+	// means without end.
+	Replies int
+	// Rules are tried in order.
+	Rules []Reaction
+
+	mu    sync.Mutex
+	said  []Said
+	asked map[string]bool // requests that were decided about
+	used  []int           // how often each rule has answered
+}
+
+// Reaction is what a [Person] does when something is asked. The first fields say what
+// it is for, and empty ones fit everything; of the others one is wanted.
+type Reaction struct {
+	Type  agent.RequestType
+	Agent string
+	Tool  string
+	// Match is a regular expression for the request's text, or the call's arguments.
+	Match string
+	// Times is how often it is for; zero means always.
+	Times int
+
+	Approve bool
+	// Arguments are approved in the place of the model's.
+	Arguments json.RawMessage
+	Reject    string // the reason
+	Text      string // an answer
+	// Choice answers with one of the request's choices.
+	Choice string
+	Data   json.RawMessage // a client tool's result
+	// Ignore leaves the request open.
+	Ignore bool
+	// Stop ends the run, gracefully, for that reason, in the place of an answer.
+	Stop string
+	// Fail fails the test: this was not to be asked.
+	Fail string
+}
+
+// Said is what a [Person] did about a request.
+type Said struct {
+	Request agent.Request
+	Command agent.Command // nil where it was ignored
+}
+
+// Said lists what the person did, in order.
+func (p *Person) Said() []Said {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.said)
+}
+
+// reactions decides about requests, about each once.
+func (p *Person) reactions(open []agent.Request) (list []Said, err error) {
+	if p == nil {
+		return nil, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range open {
+		key := q.Session + " " + q.ID
+		if p.asked[key] {
+			continue
+		}
+		if p.asked == nil {
+			p.asked, p.used = map[string]bool{}, make([]int, len(p.Rules))
+		}
+		p.asked[key] = true
+		s, err := p.decide(q)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			list, p.said = append(list, *s), append(p.said, *s)
+		}
+	}
+	return list, nil
+}
+
+// decide finds the rule for a request; nil where there is none.
+func (p *Person) decide(q agent.Request) (*Said, error) {
+	for i, rule := range p.Rules {
+		fits, err := rule.fits(q)
+		if err != nil {
+			return nil, fmt.Errorf("the person's rule %d: %w", i+1, err)
+		}
+		if !fits || rule.Times > 0 && p.used[i] >= rule.Times {
+			continue
+		}
+		p.used[i]++
+		if rule.Fail != "" {
+			return nil, fmt.Errorf("session %s asked what was not to be asked (%s): %s", q.Session, rule.Fail, q.Text)
+		}
+		if p.Replies > 0 && len(p.said) >= p.Replies {
+			return nil, fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.Replies, q.Session, q.Text)
+		}
+		return &Said{Request: q, Command: rule.command(q, p.by())}, nil
+	}
+	return nil, nil
+}
+
+func (p *Person) by() string {
+	if p.By == "" {
+		return "person"
+	}
+	return p.By
+}
+
+func (r Reaction) fits(q agent.Request) (bool, error) {
+	tool, about := "", q.Text
+	if q.Call != nil {
+		tool, about = q.Call.Tool, q.Text+" "+string(q.Call.Arguments)
+	}
+	if r.Type != "" && r.Type != q.Type || r.Agent != "" && r.Agent != q.Agent || r.Tool != "" && r.Tool != tool {
+		return false, nil
+	}
+	return regexp.MatchString(r.Match, about)
+}
+
+// command is what the rule says to the run.
+func (r Reaction) command(q agent.Request, by string) agent.Command {
+	said := agent.Order{By: by}
+	switch {
+	case r.Ignore:
+		return nil
+	case r.Stop != "":
+		return agent.StopOrder{Order: said, Reason: r.Stop}
+	case r.Approve || len(r.Arguments) > 0:
+		return agent.ApproveOrder{Order: said, Request: q.ID, Digest: q.Digest, Arguments: r.Arguments}
+	case r.Reject != "":
+		return agent.RejectOrder{Order: said, Request: q.ID, Reason: r.Reject}
+	case r.Choice != "":
+		if n := slices.Index(q.Choices, r.Choice); n >= 0 {
+			return agent.AnswerOrder{Order: said, Request: q.ID, Choice: &n}
+		}
+	}
+	return agent.AnswerOrder{Order: said, Request: q.ID, Text: r.Text, Data: r.Data}
+}

@@ -1,0 +1,374 @@
+package testsuite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	sdktest "go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// play is a run in Temporal's test environment. The environment lets time go by as
+// soon as nothing is under way; so whenever the run rests it is kept busy, by a
+// callback of ours that waits for the test.
+type play struct {
+	of      *rehearsal
+	session string
+	run     string // its id
+
+	todo chan errand
+	over chan struct{} // closed when the run has ended, or the test has
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	env     *sdktest.TestWorkflowEnvironment // of the current execution
+	resting bool                             // the environment waits for the test
+	until   time.Time                        // time goes by until then; zero while it stands still
+	outcome *agent.Outcome
+	err     error // what the test fails with
+	clock   time.Time
+}
+
+// errand is something that is done within the environment. After one that goes on the
+// run is not at rest any more.
+type errand struct {
+	do   func()
+	goes bool
+	done chan struct{}
+}
+
+// instant is the least time: what is due after it comes when nothing is under way.
+const instant = time.Nanosecond
+
+// idleFor is how long the environment bears that nothing happens: a tool that the
+// test holds up. Its own default, 3 s, is short on a busy machine.
+const idleFor = 5 * time.Minute
+
+func newPlay(r *rehearsal, session, run string, begin time.Time) *play {
+	p := &play{of: r, session: session, run: run, todo: make(chan errand, 64), over: make(chan struct{}), clock: begin}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// perform plays the run to its end, over all its executions.
+func (p *play) perform(args ...*commonpb.Payload) {
+	defer close(p.over)
+	defer p.set(func() {
+		if r := recover(); r != nil {
+			p.err = fmt.Errorf("session %s: Temporal's test environment gave up: %v", p.session, r)
+		}
+		p.resting = false
+	})
+	for execution := 0; ; execution++ {
+		env, err := p.prepare(execution)
+		if err != nil {
+			p.set(func() { p.err = err })
+			return
+		}
+		values := make([]any, 3)
+		for i, a := range args {
+			values[i] = converter.NewRawValue(a)
+		}
+		env.ExecuteWorkflow(signals.WorkflowType, values...)
+		var next *workflow.ContinueAsNewError
+		if err := env.GetWorkflowError(); !errors.As(err, &next) {
+			p.set(func() { p.clock = env.Now(); p.outcome, p.err = outcomeOf(env) })
+			return
+		}
+		args = next.Input.GetPayloads()
+	}
+}
+
+// prepare makes an environment, which is good for one execution.
+func (p *play) prepare(execution int) (*sdktest.TestWorkflowEnvironment, error) {
+	var suite sdktest.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	interceptors, err := p.of.worker.Register(env)
+	if err != nil {
+		return nil, err
+	}
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: append([]interceptor.WorkerInterceptor{&usher{play: p}}, interceptors...)})
+	env.SetStartWorkflowOptions(startOptions(p.session))
+	env.SetTestTimeout(idleFor)
+	if execution > 0 {
+		env.SetContinuedExecutionRunID(fmt.Sprintf("%s-%d", p.run, execution))
+	}
+	p.set(func() {
+		if p.env != nil {
+			p.clock = p.env.Now()
+		}
+		p.env = env
+	})
+	env.SetStartTime(p.clock)
+	if d := p.until.Sub(p.clock); d > 0 {
+		env.RegisterDelayedCallback(p.arrive, d)
+	}
+	env.RegisterDelayedCallback(p.look, instant)
+	return env, nil
+}
+
+// outcomeOf reads how the last execution ended.
+func outcomeOf(env *sdktest.TestWorkflowEnvironment) (*agent.Outcome, error) {
+	var o agent.Outcome
+	err := env.GetWorkflowResult(&o)
+	var app *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	switch {
+	case err == nil:
+		return &o, nil
+	case errors.As(err, &app) && app.HasDetails():
+		return &o, app.Details(&o)
+	case errors.As(err, &cancelled) && cancelled.HasDetails():
+		return &o, cancelled.Details(&o)
+	}
+	return nil, err
+}
+
+// set changes what others wait for.
+func (p *play) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.changed.Broadcast()
+}
+
+// look is called within the environment: if the run rests, it waits for the test.
+func (p *play) look() {
+	for {
+		st, err := ask(p.env, signals.Status.Name)
+		if err != nil || st.Status != agent.Suspended || p.react(st) || p.env.Now().Before(p.until) {
+			return
+		}
+		p.set(func() { p.resting = true })
+		d := <-p.todo
+		p.set(func() { p.resting = !d.goes })
+		d.do()
+		close(d.done)
+		if d.goes {
+			return
+		}
+	}
+}
+
+// react lets the person answer what the run asks; it tells whether he did.
+func (p *play) react(st agent.RunStatus) bool {
+	if st.Suspension == nil {
+		return false
+	}
+	list, err := p.of.person.reactions(st.Suspension.Requests)
+	if err != nil {
+		p.set(func() { p.err = err })
+		p.env.CancelWorkflow()
+		return true
+	}
+	acted := false
+	for _, s := range list {
+		if s.Command != nil {
+			acted = true
+			p.update(s.Command, func(_ agent.Ack, err error) {
+				if err != nil {
+					p.set(func() { p.err = fmt.Errorf("what the person said was refused: %w", err) })
+					p.env.CancelWorkflow()
+				}
+			})
+		}
+	}
+	if acted {
+		p.env.RegisterDelayedCallback(p.look, instant)
+	}
+	return acted
+}
+
+// drain does what the test wants while something is under way.
+func (p *play) drain() {
+	select {
+	case d := <-p.todo:
+		d.do()
+		close(d.done)
+	default: // it was done at rest
+	}
+}
+
+// arrive ends a skip of time.
+func (p *play) arrive() {
+	p.set(func() { p.until = time.Time{} })
+	p.look()
+}
+
+// do does something within the environment, at its next moment. It tells whether it
+// was done: not if the run has ended.
+func (p *play) do(ctx context.Context, goes bool, do func()) (bool, error) {
+	d := errand{do: do, goes: goes, done: make(chan struct{})}
+	p.todo <- d
+	p.mu.Lock()
+	env := p.env
+	p.mu.Unlock()
+	if env != nil {
+		env.RegisterDelayedCallback(p.drain, 0)
+	}
+	select {
+	case <-d.done:
+		return true, nil
+	case <-p.over:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// settle waits until the run rests or has ended.
+func (p *play) settle(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.resting && p.err == nil && p.outcome == nil && ctx.Err() == nil {
+		p.changed.Wait()
+	}
+	if p.err == nil && ctx.Err() != nil {
+		return fmt.Errorf("session %s neither rests nor ends: %w", p.session, ctx.Err())
+	}
+	return p.err
+}
+
+func (p *play) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outcome != nil || p.err != nil
+}
+
+// now is the run's time, while it rests or when it has ended.
+func (p *play) now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resting {
+		return p.env.Now()
+	}
+	return p.clock
+}
+
+// status asks the run, at any time.
+func (p *play) status(ctx context.Context) (st agent.RunStatus, err error) {
+	done, stop := p.do(ctx, false, func() { st, err = ask(p.env, signals.Status.Name) })
+	if stop != nil {
+		return st, stop
+	}
+	if !done { // it has ended: nothing is under way in its environment any more
+		<-p.over
+		return ask(p.env, signals.Status.Name)
+	}
+	return st, err
+}
+
+func ask(env *sdktest.TestWorkflowEnvironment, query string) (st agent.RunStatus, err error) {
+	v, err := env.QueryWorkflow(query)
+	if err != nil {
+		return st, fmt.Errorf("asking for the status: %w", err)
+	}
+	return st, v.Get(&st)
+}
+
+// say says something and waits for the answer.
+func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
+	answered := make(chan struct{})
+	done, stop := p.do(ctx, true, func() {
+		p.update(c, func(a agent.Ack, e error) {
+			ack, err = a, e
+			close(answered)
+		})
+		p.env.RegisterDelayedCallback(p.look, instant)
+	})
+	if stop != nil {
+		return ack, stop
+	}
+	if done {
+		select {
+		case <-answered:
+			return ack, err
+		case <-p.over:
+		}
+	}
+	select {
+	case <-answered: // with its end
+		return ack, err
+	default:
+		return ack, agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+	}
+}
+
+// update says something; answer is called within the environment.
+func (p *play) update(c agent.Command, answer func(agent.Ack, error)) {
+	raw, err := payloadOf(c)
+	if err != nil {
+		answer(agent.Ack{}, err)
+		return
+	}
+	p.env.UpdateWorkflow(string(c.Verb()), "", &sdktest.TestUpdateCallback{
+		OnAccept: func() {},
+		OnReject: func(err error) { answer(agent.Ack{}, asArrived(err)) },
+		OnComplete: func(result any, err error) {
+			ack, ok := result.(agent.Ack)
+			if err == nil && !ok {
+				err = fmt.Errorf("%s was answered by a %T", c.Verb(), result)
+			}
+			answer(ack, asArrived(err))
+		},
+	}, raw)
+}
+
+// asArrived is an error as a client would meet it; nil for none.
+func asArrived(err error) error {
+	if e := durable.Arrive(err); e != nil {
+		return e
+	}
+	return nil
+}
+
+// skip lets time go by.
+func (p *play) skip(ctx context.Context, d time.Duration) error {
+	if p.ended() {
+		p.set(func() { p.clock = p.clock.Add(d) })
+		return nil
+	}
+	target := p.now().Add(d)
+	if _, err := p.do(ctx, true, func() {
+		p.set(func() { p.until = target })
+		p.env.RegisterDelayedCallback(p.arrive, d)
+	}); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.until.IsZero() && p.err == nil && p.outcome == nil && ctx.Err() == nil {
+		p.changed.Wait()
+	}
+	return errors.Join(p.err, ctx.Err())
+}
+
+// abandon lets go of a run that the test has not brought to its end.
+func (p *play) abandon() {
+	p.mu.Lock()
+	env := p.env
+	p.mu.Unlock()
+	if env == nil || p.ended() {
+		return
+	}
+	if done, _ := p.do(context.Background(), true, env.CancelWorkflow); done {
+		<-p.over
+	}
+}

@@ -1,0 +1,71 @@
+package testsuite
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// Replay replays recorded histories on the workflow of this build and fails the test
+// where one does not fit it, and o is not nil and lacks what a run is made of. A file
+// is what `temporal workflow show --output json` prints of a run.
+func Replay(t testing.TB, o *worker.Options, files ...string) {
+	t.Helper()
+	require.NotEmpty(t, files, "there is nothing to replay")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		h := &historypb.History{}
+		require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, h), file)
+		fits(t, h, o)
+	}
+}
+
+// fits tells of a history that does not fit.
+func fits(t testing.TB, h *historypb.History, o *worker.Options) {
+	t.Helper()
+	v, err := worker.Replay(h, o)
+	require.NoError(t, err)
+	if err := v.Err(); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// replayAll replays what was played on a task queue: a run that a worker with an empty
+// cache could not go on with is found here and not in production.
+func replayAll(t testing.TB, c temporal.Client, o *worker.Options) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own is over
+	defer cancel()
+	var page []byte
+	for {
+		list, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Query: "TaskQueue = " + signals.Quote(o.TaskQueue) + " AND WorkflowType = " + signals.Quote(signals.WorkflowType), NextPageToken: page,
+		})
+		require.NoError(t, err)
+		for _, info := range list.GetExecutions() {
+			h := &historypb.History{}
+			events := c.GetWorkflowHistory(ctx, info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+			for events.HasNext() {
+				e, err := events.Next()
+				require.NoError(t, err)
+				h.Events = append(h.Events, e)
+			}
+			fits(t, h, o)
+		}
+		if page = list.GetNextPageToken(); len(page) == 0 {
+			return
+		}
+	}
+}

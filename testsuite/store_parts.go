@@ -1,0 +1,214 @@
+package testsuite
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// wholeHead is a head of which every field says something, also those that are new.
+func wholeHead(session string) store.Head {
+	h := store.Head{}
+	const deep = 8
+	fill(reflect.ValueOf(&h).Elem(), deep)
+	h.V, h.Version, h.Session = 1, 1, session
+	return h
+}
+
+// fill puts something into every field, down to a depth.
+func fill(v reflect.Value, depth int) {
+	const someNumber = 1 << 20
+	switch {
+	case depth == 0 || !v.CanSet():
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 21, 8, 30, 15, 123456000, time.UTC)))
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.SetBytes([]byte(`{"n":1}`))
+	case v.Kind() == reflect.String:
+		v.SetString("ä \"word\"")
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanInt():
+		v.SetInt(someNumber)
+	case v.CanUint():
+		v.SetUint(someNumber)
+	case v.CanFloat():
+		v.SetFloat(0.5)
+	case v.Kind() == reflect.Struct:
+		for _, field := range v.Fields() {
+			fill(field, depth-1)
+		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth-1)
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), depth-1)
+		fill(v.Index(1), depth-1)
+	case v.Kind() == reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth-1)
+		fill(value, depth-1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	}
+}
+
+// sameHead compares heads by what they say: a moment may come in another zone.
+func sameHead(t testing.TB, want, got store.Head, how string) {
+	t.Helper()
+	want.Begun, got.Begun = want.Begun.UTC(), got.Begun.UTC()
+	want.Updated, got.Updated = want.Updated.UTC(), got.Updated.UTC()
+	require.Equal(t, asJSON(want), asJSON(got), how)
+}
+
+func headIsKeptWhole(t testing.TB, s store.Store) {
+	want := wholeHead("s")
+	require.NoError(t, s.PutHead(t.Context(), want))
+	got, err := s.Head(t.Context(), "s")
+	require.NoError(t, err)
+	sameHead(t, want, got, "a field that a store drops is one that a run goes on without")
+	for h, err := range s.Heads(t.Context(), "s") {
+		require.NoError(t, err)
+		sameHead(t, want, h, "a head that is listed")
+	}
+	next := store.Head{V: 1, Version: 2, Session: "s"}
+	require.NoError(t, s.PutHead(t.Context(), next))
+	got, err = s.Head(t.Context(), "s")
+	require.NoError(t, err)
+	sameHead(t, next, got, "of the head before nothing is left: it is replaced and not added to")
+}
+
+// headIsSavedOnce saves what was saved, as a step does that is tried again and a run
+// that was thought dead.
+func headIsSavedOnce(t testing.TB, s store.Store) {
+	ctx := t.Context()
+	heads := func() []string { return listedSessions(t, s, "") }
+	for version := range int64(3) {
+		h := store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}
+		require.NoError(t, s.PutHead(ctx, h))
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "the same version is saved twice: of two runs both believe that they own the session")
+		h.Seq = 99
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "a version is saved over: what the first writer said is lost")
+		h.Version = version + 3
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "a version is left out")
+		h.Version = version
+		require.ErrorIs(t, s.PutHead(ctx, h), agent.Stale, "an older version is saved over a newer one")
+		got, err := s.Head(ctx, "s")
+		require.NoError(t, err)
+		sameHead(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: version}, got, "what was refused has changed something")
+		require.Equal(t, []string{"s"}, heads(), "a session is listed once, however often it was saved")
+	}
+}
+
+// memoryIsTheCallers changes what it gave and what it got.
+func memoryIsTheCallers(t testing.TB, s store.Store) {
+	ctx := t.Context()
+	data, want := []byte("one two three"), []byte("one two three")
+	require.NoError(t, s.PutChunk(ctx, numbered(1), data))
+	clear(data)
+	for range 2 {
+		got, err := s.Chunk(ctx, numbered(1))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "a chunk was changed by who put it or got it")
+		clear(got)
+	}
+	h := wholeHead("s")
+	require.NoError(t, s.PutHead(ctx, h))
+	clear(h.Posts)
+	for range 2 {
+		got, err := s.Head(ctx, "s")
+		require.NoError(t, err)
+		sameHead(t, wholeHead("s"), got, "a head was changed by who put it or got it")
+		clear(got.Posts)
+		for h, err := range s.Heads(ctx, "") {
+			require.NoError(t, err)
+			clear(h.Posts)
+		}
+	}
+}
+
+// chunkIsWhole reads chunks while they are written, and after writes that were
+// given up.
+func chunkIsWhole(t testing.TB, s store.Store) {
+	const rounds = 20
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	whole := func(digest, how string) bool {
+		got, err := s.Chunk(t.Context(), digest)
+		if errors.Is(err, agent.ChunkMissing) {
+			return false
+		}
+		require.NoError(t, err, how)
+		require.True(t, bytes.Equal(data, got), "%s: %d of %d bytes: it is taken for damaged, and its session is lost", how, len(got), len(data))
+		return true
+	}
+	for n := range rounds {
+		put := make(chan error, 1)
+		go func() { put <- s.PutChunk(t.Context(), numbered(n), data) }()
+		for !whole(numbered(n), "a chunk that is being put") {
+			select {
+			case err := <-put:
+				require.NoError(t, err)
+				require.True(t, whole(numbered(n), "a chunk that was put"), "a chunk that was put is not there")
+				put <- nil
+			default:
+			}
+		}
+		require.NoError(t, <-put)
+	}
+	for n := range rounds {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(cancel)
+		err := s.PutChunk(ctx, numbered(rounds+n), data)
+		wg.Wait()
+		there := whole(numbered(rounds+n), "a chunk whose writer has given up")
+		require.True(t, there || err != nil, "a chunk that was put is not there")
+		require.NoError(t, s.PutChunk(t.Context(), numbered(rounds+n), data))
+		require.True(t, whole(numbered(rounds+n), "a chunk that was put after that"))
+	}
+}
+
+// listsDoNotBlock uses the store in the midst of its lists, as whoever checks one does.
+func listsDoNotBlock(t testing.TB, s store.Store) {
+	const few = 5
+	ctx := t.Context()
+	for n := range few {
+		require.NoError(t, s.PutChunk(ctx, numbered(n), []byte("x")))
+		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: fmt.Sprint("s", n)}))
+	}
+	var errs []error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for c, err := range s.Chunks(ctx) {
+			_, read := s.Chunk(ctx, c.Digest)
+			_, gone := s.DeleteChunk(ctx, c.Digest, c.Put)
+			errs = append(errs, err, read, gone, s.PutChunk(ctx, c.Digest, []byte("x")))
+		}
+		for h, err := range s.Heads(ctx, "s") {
+			_, read := s.Head(ctx, h.Session)
+			h.Version = 2
+			errs = append(errs, err, read, s.PutHead(ctx, h), s.DeleteHead(ctx, h.Session, 2))
+		}
+	}()
+	select {
+	case <-done:
+		require.NoError(t, errors.Join(errs...))
+		require.GreaterOrEqual(t, len(slices.DeleteFunc(errs, func(err error) bool { return err != nil })), few*8, "not all was listed")
+	case <-time.After(3 * promptly):
+		t.Fatalf("the store does not answer while it is listed: garbage is never collected")
+	}
+}

@@ -1,0 +1,214 @@
+package testsuite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// maxShown is how much of a result a model is shown.
+const maxShown = 128 << 10
+
+// do makes a call and checks what is true of every call.
+func (d deed) do(t testing.TB, ctx context.Context, how, arguments, key string) (text string, err error) {
+	t.Helper()
+	given := json.RawMessage(arguments)
+	c := tool.Call{
+		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: 1, Arguments: given,
+	}.WithProgress(func(string) {}).WithState(func(context.Context) (map[string]json.RawMessage, error) { return nil, nil })
+	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model is told of a panic and no more, and the tool's own clean-up is lost", how)
+	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they are the transcript's", how)
+	for _, secret := range d.o.Secrets {
+		require.NotContains(t, text, secret, "%s: a secret is in the result, and so with the provider and in the transcript for ever", how)
+		if err != nil {
+			require.NotContains(t, fmt.Sprintf("%v %+v", err, err), secret, "%s: a secret is in the error, which the model reads", how)
+		}
+	}
+	if err != nil {
+		require.NotEmpty(t, strings.TrimSpace(err.Error()), "%s: the model is told of an error without a word", how)
+		return "", err
+	}
+	require.True(t, utf8.ValidString(text), "%s: the result is not UTF-8: what is not is lost", how)
+	require.LessOrEqual(t, len(text), maxShown, "%s: the rest of the result is cut off before the model sees it: say less, or in pages", how)
+	return text, nil
+}
+
+// endsSoon checks that something ends that nobody waits for.
+func endsSoon(t testing.TB, how string, do func()) {
+	t.Helper()
+	start := time.Now()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = panicked(do)
+	}()
+	select {
+	case <-done:
+		require.NoError(t, err, how)
+		require.Less(t, time.Since(start), promptly, "%s: it went on, and a person who interrupts a run waits for it", how)
+	case <-time.After(2 * promptly):
+		t.Fatalf("%s: it is still at it after %s", how, 2*promptly)
+	}
+}
+
+// arguments are those of a call that succeeds.
+func (d deed) arguments() string { return cmp.Or(d.o.Arguments, "{}") }
+
+func canBeTold(t testing.TB, d deed) {
+	require.NoError(t, agent.CheckTool(d.spec.Name))
+	require.NotEmpty(t, strings.TrimSpace(d.spec.Description), "%s has no description: the model has nothing else to go by", d.spec.Name)
+	var schema struct {
+		Type       any
+		Properties map[string]json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(d.spec.Input, &schema), "the schema of %s", d.spec.Name)
+	require.Equal(t, "object", schema.Type, "%s: models send arguments by name", d.spec.Name)
+	require.NoError(t, model.CheckOutput(d.spec.Input), "the schema of %s", d.spec.Name)
+	for _, name := range d.spec.Secrets {
+		require.Contains(t, schema.Properties, name, "%s: a secret argument that there is not, so that another is shown", d.spec.Name)
+	}
+	require.False(t, d.spec.Timeout < 0 || d.spec.Attempts < 0, "%s: negative bounds", d.spec.Name)
+	require.False(t, d.spec.Local && !d.spec.ReadOnly, "%s is local, and not read-only", d.spec.Name)
+}
+
+func resultCanBeRead(t testing.TB, d deed) {
+	require.Empty(t, model.Fits(d.spec.Input, json.RawMessage(d.arguments())), "the Arguments of the options do not fit the schema")
+	for i := range 2 {
+		_, err := d.do(t, t.Context(), "a call with the Arguments of the options", d.arguments(), fmt.Sprint("r/t1.", i+1))
+		require.NoError(t, err, "a call with the Arguments of the options")
+	}
+}
+
+// others are the arguments with one of them in another form, by what was done.
+func (d deed) others(t testing.TB, forms []string) map[string]string {
+	t.Helper()
+	var given map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal([]byte(d.arguments()), &given), "the Arguments of the options")
+	all := map[string]string{}
+	for name := range given {
+		less := maps.Clone(given)
+		delete(less, name)
+		all["without "+name] = asJSON(less)
+		for _, form := range forms {
+			other := maps.Clone(given)
+			other[name] = json.RawMessage(form)
+			all[fmt.Sprintf("with %s = %.40s", name, form)] = asJSON(other)
+		}
+	}
+	more := maps.Clone(given)
+	more["no_such_argument"] = json.RawMessage("1")
+	all["with an argument that there is not"] = asJSON(more)
+	return all
+}
+
+func (d deed) effects() int {
+	if d.o.Effects == nil {
+		return 0
+	}
+	return d.o.Effects()
+}
+
+func misfitsAreRefused(t testing.TB, d deed) {
+	wrong := map[string]string{"null": "null", "a list": "[]", "a word": `"x"`, "half an object": `{"a":`, "two objects": "{}{}"}
+	for how, other := range d.others(t, []string{"null", `"x"`, "1", "1.5", "true", "[]", "{}", `["x",1]`}) {
+		if model.Fits(d.spec.Input, json.RawMessage(other)) != "" {
+			wrong[how] = other
+		}
+	}
+	for _, how := range slices.Sorted(maps.Keys(wrong)) {
+		before := d.effects()
+		_, err := d.do(t, t.Context(), how, wrong[how], "r/t1.9")
+		require.Error(t, err, "%s: %s was taken, and does not fit the schema", how, wrong[how])
+		if d.strict {
+			require.ErrorIs(t, err, agent.Denied, "%s: the model has to be told that nothing was done", how)
+		}
+		require.Equal(t, before, d.effects(), "%s: it was refused and had an effect", how)
+	}
+}
+
+// strangeIsBorne calls with what models write when they are wrong. An error is a
+// good answer.
+func strangeIsBorne(t testing.TB, d deed) {
+	ctx, cancel := context.WithTimeout(t.Context(), promptly)
+	defer cancel()
+	forms := []string{
+		`""`, `" "`, `"\u0000"`, `"../../.."`, `"ü🌍\n"`, `"%s%d"`, `"` + strings.Repeat("x", 70_000) + `"`,
+		"0", "-1", "9007199254740993", "1e300", "true", "false", "[]", "{}", "null",
+	}
+	for how, other := range d.others(t, forms) {
+		if model.Fits(d.spec.Input, json.RawMessage(other)) == "" {
+			_, _ = d.do(t, ctx, how, other, "r/t1.8")
+		}
+	}
+}
+
+func endEndsCall(t testing.TB, d deed) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d.doSoon(t, ctx, "a call whose context has ended before", d.arguments())
+	if d.o.Slow == "" {
+		return
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), promptly/10)
+	defer cancel()
+	d.doSoon(t, ctx, "a call whose context ends", d.o.Slow)
+	require.Error(t, ctx.Err(), "a call with the Slow arguments of the options ended by itself")
+}
+
+// doSoon makes a call that nobody waits for.
+func (d deed) doSoon(t testing.TB, ctx context.Context, how, arguments string) {
+	t.Helper()
+	endsSoon(t, how, func() { _, _ = d.do(t, ctx, how, arguments, "r/t1.7") })
+}
+
+// effectIsOnce makes a call twice, as after a crash, and then another one.
+func effectIsOnce(t testing.TB, d deed) {
+	before := d.effects()
+	for i, key := range []string{"r/t2.1", "r/t2.1", "r/t2.2"} {
+		_, err := d.do(t, t.Context(), "a call that is made again", d.arguments(), key)
+		require.NoError(t, err)
+		want := []int{1, 1, 2}[i]
+		require.Equal(t, want, d.effects()-before,
+			"effects of %d calls, of which the first two have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
+	}
+}
+
+func readingHasNoEffect(t testing.TB, d deed) {
+	before := d.effects()
+	_, err := d.do(t, t.Context(), "a call", d.arguments(), "r/t3.1")
+	require.NoError(t, err)
+	require.Equal(t, before, d.effects(), "the tool says that it only reads, and so runs where nothing may be changed")
+}
+
+func manyAreBorne(t testing.TB, d deed) {
+	const many = 8
+	var wg sync.WaitGroup
+	errs := make([]error, many)
+	for i := range many {
+		wg.Go(func() {
+			c := &tool.Call{ID: "t4.1", Run: "r", Tool: d.spec.Name, Key: fmt.Sprint("r/t4.", i), Attempt: 1, Arguments: json.RawMessage(d.arguments())}
+			if err := panicked(func() { _, errs[i] = d.call(t.Context(), c) }); err != nil {
+				errs[i] = err
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err, "one of many calls at once")
+	}
+}

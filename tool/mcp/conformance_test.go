@@ -1,0 +1,19 @@
+//go:build unix
+
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool/mcp"
+)
+
+func TestConformance(t *testing.T) {
+	r := setup(t, "usual", mcp.Options{Env: map[string]string{"TOKEN": "s3cret-token"}})
+	secrets := []string{"s3cret-token"}
+	testsuite.Source(t, r, &testsuite.SourceOptions{Tools: map[string]testsuite.ToolOptions{
+		"tickets__echo": {Arguments: `{"text":"hello"}`, Secrets: secrets},
+		"tickets__look": {Secrets: secrets},
+	}})
+}

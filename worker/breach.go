@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	historypb "go.temporal.io/api/history/v1"
+)
+
+// breach is where and how a replay departs from the history.
+type breach struct {
+	event  *historypb.HistoryEvent
+	reason string
+}
+
+// replaying replays the beginning of a history, as far as it is given.
+type replaying func(part []*historypb.HistoryEvent) error
+
+// find finds the breach of a history of which the replay came to whole. The SDK does
+// not tell the event: of the beginnings of the history, the shortest that departs
+// ends with it. No text of the SDK's is handed on, since it quotes arguments.
+func (replay replaying) find(events []*historypb.HistoryEvent, whole error) breach {
+	// Before its first workflow task is completed, nothing of a history is compared.
+	first := slices.IndexFunc(events, completes) + 1
+	n := first + sort.Search(len(events)-first, func(i int) bool { return departs(replay(settled(events[:first+i]))) })
+	if n < len(events) {
+		events, whole = events[:n], replay(events[:n])
+	}
+	if b := replay.findSurplus(events, whole); b != nil {
+		return *b
+	}
+	last := events[len(events)-1]
+	return breach{last, difference(last, whole)}
+}
+
+// findSurplus finds the workflow task in which this build takes a step too many: that
+// shows only with the next event that is compared, which is innocent. nil where there
+// is no such task.
+func (replay replaying) findSurplus(events []*historypb.HistoryEvent, whole error) *breach {
+	var tasks []*historypb.HistoryEvent
+	var ends [][]*historypb.HistoryEvent // the history up to where the next task begins
+	for i, e := range events {
+		if !completes(e) {
+			continue
+		}
+		if len(tasks) > 0 {
+			ends = append(ends, settled(events[:i]))
+		}
+		tasks = append(tasks, e)
+	}
+	if surplus(whole) {
+		ends = append(ends, events)
+	}
+	i := sort.Search(len(ends), func(i int) bool { return surplus(replay(ends[i])) })
+	if i == len(ends) {
+		return nil
+	}
+	return &breach{tasks[i], fmt.Sprintf("this build takes one step more in this workflow task: %s", step(replay(ends[i])))}
+}
+
+func (b breach) ref() *EventRef {
+	return &EventRef{ID: b.event.GetEventId(), Type: b.event.GetEventType().String(), Time: b.event.GetEventTime().AsTime()}
+}
+
+// surplus tells whether a replay made more commands than the history has. It does so
+// wherever a history is cut off within the commands of a task.
+func surplus(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "nondeterministic workflow: extra replay command for ")
+}
+
+// departs tells whether a replay came to something else than the history has.
+func departs(err error) bool { return err != nil && !surplus(err) }
+
+// What the SDK says of replays that depart. It has no other form for it.
+var (
+	sdkCommand = regexp.MustCompile(`(?:replay command is|extra replay command for) (\w+)(?:: \(ActivityId:\w+, ActivityType:\(Name:([\w.]+)\))?`)
+	sdkLocal   = regexp.MustCompile(`code executed local activity ([\w.]+), but history event found ([\w.]+),`)
+)
+
+// difference says what differs at an event.
+func difference(e *historypb.HistoryEvent, err error) string {
+	text := err.Error()
+	local := sdkLocal.FindStringSubmatch(text)
+	switch {
+	case local != nil:
+		return fmt.Sprintf("the history has the local activity %s there, and this build calls %s", local[2], local[1])
+	case strings.Contains(text, "nondeterministic workflow: history event is "):
+		return fmt.Sprintf("the history has %s there, and this build makes %s", described(e), step(err))
+	case strings.Contains(text, "nondeterministic workflow: missing replay command for "), strings.Contains(text, "During replay, a matching "):
+		return fmt.Sprintf("the history has %s there, and this build makes nothing of the kind", described(e))
+	case strings.Contains(text, "replay workflow doesn't return the same result as the last event"):
+		return "the history ends there, and this build goes on"
+	case strings.Contains(text, "[TMPRL1100]"):
+		return fmt.Sprintf("the history has %s there, which this build can't place", described(e))
+	}
+	return "this build's workflow fails there: " + text[:min(len(text), maxFault)]
+}
+
+// maxFault bounds what is shown of an error of the workflow's own code, in bytes.
+const maxFault = 300
+
+// step is the command that a replay made in the place of another.
+func step(err error) string {
+	m := sdkCommand.FindStringSubmatch(err.Error())
+	switch {
+	case m == nil:
+		return "another step"
+	case m[2] != "":
+		return m[1] + " " + m[2]
+	}
+	return m[1]
+}
+
+// described is the type of an event, with the name of what it is about.
+func described(e *historypb.HistoryEvent) string {
+	name := ""
+	switch {
+	case e.GetActivityTaskScheduledEventAttributes() != nil:
+		name = " " + e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName()
+	case e.GetMarkerRecordedEventAttributes() != nil:
+		name = " " + e.GetMarkerRecordedEventAttributes().GetMarkerName()
+	case e.GetSignalExternalWorkflowExecutionInitiatedEventAttributes() != nil:
+		name = " " + e.GetSignalExternalWorkflowExecutionInitiatedEventAttributes().GetSignalName()
+	}
+	return e.GetEventType().String() + name
+}

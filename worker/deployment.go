@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// What Temporal takes as a deployment's name and as a build's id.
+var (
+	deploymentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_/-]{0,99}$`)
+	buildID        = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,99}$`)
+)
+
+// checkDeployment refuses versions that the server would not take, or would take as
+// something else.
+func (o *Options) checkDeployment() error {
+	switch {
+	case o.Deployment == "":
+		return nil
+	case !deploymentName.MatchString(o.Deployment):
+		return agent.Errorf(agent.InvalidInput, "worker.Options.Deployment is %q: a name has letters, digits, _, / and -, at most 100 of them", o.Deployment).At("deployment")
+	case o.Build == "":
+		return agent.Errorf(agent.InvalidInput, "worker.Options.Build is missing: with a Deployment it tells this build from others, so name each deploy anew, by a release or a commit").At("build")
+	case !buildID.MatchString(o.Build):
+		return agent.Errorf(agent.InvalidInput, "worker.Options.Build is %q: with a Deployment it has letters, digits, ., _, + and -, at most 100 of them", o.Build).At("build")
+	}
+	return nil
+}
+
+// versioning is Temporal's Worker Versioning for the worker. Runs move on to the
+// build that is current with their next task: one that is parked for months must not
+// keep an old deployment alive (docs/decisions/0011).
+func (o *Options) versioning() worker.DeploymentOptions {
+	if o.Deployment == "" {
+		return worker.DeploymentOptions{}
+	}
+	return worker.DeploymentOptions{
+		UseVersioning:             true,
+		Version:                   worker.WorkerDeploymentVersion{DeploymentName: o.Deployment, BuildID: o.Build},
+		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	}
+}
+
+// CurrentBuild asks which build of a deployment takes work; empty where none does
+// yet, or no worker of it was ever seen. [agent.Unreachable] tells that the server
+// does not answer.
+func CurrentBuild(ctx context.Context, c client.Client, deployment string) (string, error) {
+	d, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
+	var unknown *serviceerror.NotFound
+	if err != nil && !errors.As(err, &unknown) {
+		return "", fmt.Errorf("asking for the deployment %s: %w", deployment, durable.ArriveRPC(err))
+	}
+	if current := d.Info.RoutingConfig.CurrentVersion; current != nil {
+		return current.BuildID, nil
+	}
+	return "", nil
+}
+
+// warnOfRouting says so where the worker will get no work before somebody makes its
+// build current. A server that does not tell is no reason not to start.
+func (w *Worker) warnOfRouting(ctx context.Context) {
+	v := w.version
+	if v == (worker.WorkerDeploymentVersion{}) {
+		return
+	}
+	current, err := CurrentBuild(ctx, w.temporal, v.DeploymentName)
+	if err != nil || current == v.BuildID {
+		return
+	}
+	text := fmt.Sprintf("build %s of deployment %s gets no work yet: build %s is current", v.BuildID, v.DeploymentName, current)
+	if current == "" {
+		text = fmt.Sprintf("deployment %s has no current build: no run goes on with it until one is made current", v.DeploymentName)
+	}
+	w.logger.Warn(text, zap.String("do", fmt.Sprintf("temporal worker deployment set-current-version --deployment-name %s --build-id %s", v.DeploymentName, v.BuildID)))
+}

@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"strings"
+	"sync"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// PreflightOptions says which runs [Preflight] tries. Its zero value tries all open
+// runs of the worker's task queue.
+type PreflightOptions struct {
+	// Query is a further condition in Temporal's list filter language.
+	Query string
+	// AllQueues tries the runs of all task queues of the namespace.
+	AllQueues bool
+	// Closed is how many closed executions are tried as well, the newest first: for
+	// shapes that no open run has at the moment. Nobody goes on with them, so for them
+	// only the replay counts.
+	Closed int
+	// Parallel is how many runs are tried at the same time; zero means one a processor.
+	Parallel int
+}
+
+// Preflight replays the histories of runs on this build, before it is deployed, and
+// yields a verdict for each as it comes, in no order. Nothing is changed, no worker
+// is asked and no transcript is read. A run that is gone meanwhile is left out.
+//
+// Options are those that the new worker will have, see [Replay]: without agents, only
+// the workflow's code is tried. An error is the last that is yielded:
+// [agent.InvalidInput] for options or a query that are wrong, [agent.Unreachable] for
+// a server that does not answer, or the context's.
+func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOptions) iter.Seq2[Verdict, error] {
+	if p == nil {
+		p = &PreflightOptions{}
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	return func(yield func(Verdict, error) bool) {
+		has, err := o.inventory()
+		if err != nil {
+			yield(Verdict{}, fmt.Errorf("preflight: %w", err))
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		found := (&flightCheck{temporal: c, has: has}).start(ctx, p.queries(o.taskQueue()), cmp.Or(p.Parallel, runtime.GOMAXPROCS(0)))
+		defer func() {
+			cancel()
+			for range found { // whoever is under way ends before this does
+			}
+		}()
+		for f := range found {
+			if f.err != nil {
+				f.err = fmt.Errorf("preflight: %w", f.err)
+			}
+			if !yield(f.verdict, f.err) || f.err != nil {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(Verdict{}, fmt.Errorf("preflight: %w", err))
+		}
+	}
+}
+
+// query is a listing, and how much of it is wanted; zero for all.
+type query struct {
+	text string
+	most int
+}
+
+func (p *PreflightOptions) queries(queue string) []query {
+	terms := []string{"WorkflowType = " + signals.Quote(signals.WorkflowType)}
+	if !p.AllQueues {
+		terms = append(terms, "TaskQueue = "+signals.Quote(queue))
+	}
+	if p.Query != "" {
+		terms = append(terms, "("+p.Query+")")
+	}
+	all := strings.Join(terms, " AND ")
+	list := []query{{text: all + " AND ExecutionStatus = 'Running'"}}
+	if p.Closed > 0 {
+		list = append(list, query{text: all + " AND ExecutionStatus != 'Running'", most: p.Closed})
+	}
+	return list
+}
+
+// flightCheck is one preflight under way.
+type flightCheck struct {
+	temporal client.Client
+	has      *activities.Deeds
+}
+
+// finding is what came of one run; err ends the preflight.
+type finding struct {
+	verdict Verdict
+	err     error
+}
+
+// start tries runs until all are tried or the context ends, and then closes the channel.
+func (f *flightCheck) start(ctx context.Context, queries []query, parallel int) <-chan finding {
+	found, executions := make(chan finding), make(chan *commonpb.WorkflowExecution)
+	report := func(r finding) {
+		select {
+		case found <- r:
+		case <-ctx.Done():
+		}
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer close(executions)
+		for _, q := range queries {
+			if err := f.list(ctx, q, executions); err != nil {
+				report(finding{err: err})
+				return
+			}
+		}
+	})
+	for range parallel {
+		all.Go(func() {
+			for e := range executions {
+				v, err := f.try(ctx, e)
+				if ctx.Err() == nil && !errors.Is(err, agent.NotFound) {
+					report(finding{v, err})
+				}
+			}
+		})
+	}
+	go func() {
+		all.Wait()
+		close(found)
+	}()
+	return found
+}
+
+// list hands on the executions that a query finds. The end of the context is not an error.
+func (f *flightCheck) list(ctx context.Context, q query, to chan<- *commonpb.WorkflowExecution) error {
+	req := &workflowservice.ListWorkflowExecutionsRequest{Query: q.text}
+	for n := 0; ; {
+		page, err := f.temporal.ListWorkflow(ctx, req)
+		var bad *serviceerror.InvalidArgument
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &bad):
+			return agent.Errorf(agent.InvalidInput, "the query can't be read: %s", bad.Message).At("query")
+		case err != nil:
+			return fmt.Errorf("listing runs: %w", durable.ArriveRPC(err))
+		}
+		for _, info := range page.GetExecutions() {
+			select {
+			case to <- info.GetExecution():
+			case <-ctx.Done():
+				return nil
+			}
+			if n++; n == q.most {
+				return nil
+			}
+		}
+		if req.NextPageToken = page.GetNextPageToken(); len(req.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+// try reads the history of an execution and replays it.
+func (f *flightCheck) try(ctx context.Context, e *commonpb.WorkflowExecution) (Verdict, error) {
+	h := &historypb.History{}
+	events := f.temporal.GetWorkflowHistory(ctx, e.GetWorkflowId(), e.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		if err != nil {
+			return Verdict{}, fmt.Errorf("the history of %s: %w", e.GetWorkflowId(), durable.ArriveRPC(err))
+		}
+		h.Events = append(h.Events, event)
+	}
+	return judge(h, f.has)
+}

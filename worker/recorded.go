@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// recorded is what a run's state tells of what the run is made of.
+type recorded struct {
+	V int `json:"v"`
+	// Start is what was asked for, until the run has opened.
+	Start *agent.Start `json:"start"`
+	Spec  *agent.Spec  `json:"spec"`
+	// Sources are still to be asked for their tools.
+	Sources []string `json:"sources"`
+}
+
+// argument decodes an argument of the run; the zero value where it can't be read, as
+// the run itself will find.
+func argument[T any](start *historypb.WorkflowExecutionStartedEventAttributes, n int) (v T) {
+	if p := start.GetInput().GetPayloads(); n < len(p) {
+		_ = json.Unmarshal(p[n].GetData(), &v)
+	}
+	return v
+}
+
+// tooNew says so where an execution was handed a state that this build can't read.
+func tooNew(start *historypb.WorkflowExecutionStartedEventAttributes) string {
+	if v := argument[recorded](start, 1).V; v > agent.Version {
+		return fmt.Sprintf("its state has version %d, and this build reads up to %d", v, agent.Version)
+	}
+	return ""
+}
+
+// unbegun is what is known of an execution that no worker has worked on.
+func unbegun(start *historypb.WorkflowExecutionStartedEventAttributes) recorded {
+	if carried := argument[recorded](start, 1); carried.Spec != nil {
+		return carried
+	}
+	begun := argument[agent.Start](start, 0)
+	return recorded{Start: &begun}
+}
+
+func (r recorded) agent() string {
+	switch {
+	case r.Spec != nil:
+		return r.Spec.Name
+	case r.Start != nil:
+		return r.Start.Agent
+	}
+	return ""
+}
+
+// lacks lists what the run is made of and a worker has not; empty where it has all.
+func (r recorded) lacks(has *activities.Deeds) string {
+	if has == nil {
+		return ""
+	}
+	var lacks []string
+	lack := func(kind, name string, has bool) {
+		if text := kind + " " + name; !has && !slices.Contains(lacks, text) {
+			lacks = append(lacks, text)
+		}
+	}
+	source := func(name string) { _, ok := has.Sources[name]; lack("tool source", name, ok) }
+	_, known := has.Agents[r.agent()]
+	lack("agent", r.agent(), known || r.agent() == "")
+	for _, name := range r.Sources {
+		source(name)
+	}
+	if r.Spec == nil {
+		return strings.Join(lacks, ", ")
+	}
+	for _, name := range r.Spec.Models() {
+		_, err := has.Model(name)
+		lack("model", name, err == nil)
+	}
+	for _, sub := range r.Spec.Agents {
+		_, ok := has.Agents[sub.Agent]
+		lack("agent", sub.Agent, ok)
+	}
+	for _, t := range r.Spec.Toolset {
+		_, ok := has.Tools[t.Name]
+		switch of, _, remote := strings.Cut(t.Name, tool.Separator); {
+		case t.By != "" || ok:
+		case remote:
+			source(of)
+		default:
+			lack("tool", t.Name, false)
+		}
+	}
+	return strings.Join(lacks, ", ")
+}
+
+// witness asks a replayed run for its state, by the query that answers for it.
+type witness struct {
+	interceptor.WorkerInterceptorBase
+	machine func(converter.RawValue) (json.RawMessage, error)
+}
+
+// ask reads the state that the replay has come to.
+func (w *witness) ask(into *recorded) error {
+	if w.machine == nil {
+		return agent.Errorf(agent.Internal, "replaying: the run answers no query %s", signals.Machine.Name)
+	}
+	raw, err := w.machine(converter.RawValue{})
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return fmt.Errorf("replaying: the run's state: %w", durable.Within(signals.Machine.Name, err))
+	}
+	return nil
+}
+
+// InterceptWorkflow wraps the run in a listener for its handlers of queries.
+func (w *witness) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &witnessed{interceptor.WorkflowInboundInterceptorBase{Next: next}, w}
+}
+
+type witnessed struct {
+	interceptor.WorkflowInboundInterceptorBase
+	by *witness
+}
+
+// Init sets the listener up.
+func (i *witnessed) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&handlers{interceptor.WorkflowOutboundInterceptorBase{Next: out}, i.by})
+}
+
+type handlers struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	by *witness
+}
+
+// SetQueryHandler keeps the handler that answers for the state.
+func (h *handlers) SetQueryHandler(ctx workflow.Context, name string, handler any) error {
+	if machine, ok := handler.(func(converter.RawValue) (json.RawMessage, error)); ok && name == signals.Machine.Name {
+		h.by.machine = machine
+	}
+	return h.Next.SetQueryHandler(ctx, name, handler)
+}

@@ -1,0 +1,178 @@
+package worker
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/workflows"
+)
+
+// Fit says whether this build could go on with a run.
+type Fit string
+
+// What a replay can come to.
+const (
+	// Fits: the build makes of the history what was made of it, and has what the run
+	// is made of.
+	Fits Fit = "fits"
+	// Broken: the build makes something else of the history. The run would stand
+	// still until a build comes that fits.
+	Broken Fit = "broken"
+	// Missing: the history replays, and the build lacks an agent, a tool, a model or a
+	// source of tools that the run was begun with; or it is too old for the run's state.
+	Missing Fit = "missing"
+)
+
+// Verdict is what came of the replay of one execution's history. No argument and
+// no text of a run is in it.
+type Verdict struct {
+	V       int    `json:"v"`
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	// Execution is the run id of Temporal's execution whose history it is; it differs
+	// from Run once a run has gone on in a new execution.
+	Execution string `json:"execution"`
+	// Agent is the run's, or empty where the history does not tell.
+	Agent string `json:"agent,omitempty"`
+	Fit   Fit    `json:"fit"`
+	// Event is where a broken run breaks; nil for others.
+	Event *EventRef `json:"event,omitempty"`
+	// Reason says what differs or is missing; empty for one that fits.
+	Reason string `json:"reason,omitempty"`
+}
+
+// EventRef names an event of a history.
+type EventRef struct {
+	ID   int64     `json:"id"`
+	Type string    `json:"type"` // as temporal workflow show prints it, "TimerStarted"
+	Time time.Time `json:"time"`
+}
+
+// Err is nil for a run that fits, and else says with [agent.Incompatible] which run
+// does not, and where and why.
+func (v Verdict) Err() error {
+	switch v.Fit {
+	case Broken:
+		return agent.Errorf(agent.Incompatible, "run %s of session %s breaks at event %d, %s: %s", v.Run, v.Session, v.Event.ID, v.Event.Type, v.Reason)
+	case Missing:
+		return agent.Errorf(agent.Incompatible, "run %s of session %s can't go on with this build: %s", v.Run, v.Session, v.Reason)
+	}
+	return nil
+}
+
+// Replay replays the history of one execution of a run on the workflow of this
+// build, and looks whether a worker with these options has what the run is made of.
+// The options need no Store; nil ones, and those without agents, try the workflow's
+// code alone. The error is about the options or the history, [agent.InvalidInput],
+// and not about the run.
+func Replay(h *historypb.History, o *Options) (Verdict, error) {
+	has, err := o.inventory()
+	if err != nil {
+		return Verdict{}, err
+	}
+	return judge(h, has)
+}
+
+// inventory is what a worker with the options has; nil where it has no agents.
+func (o *Options) inventory() (*activities.Deeds, error) {
+	if o == nil || len(o.Agents) == 0 {
+		return nil, nil
+	}
+	return o.fit()
+}
+
+// judge is [Replay] on an inventory, which many replays at once may share.
+func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
+	begun := h.GetEvents()[:min(1, len(h.GetEvents()))]
+	if len(begun) == 0 || begun[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName() != signals.WorkflowType {
+		return Verdict{}, agent.Errorf(agent.InvalidInput, "replaying: this is not the history of a run; a run's begins with WorkflowExecutionStarted of the type %s", signals.WorkflowType)
+	}
+	start := begun[0].GetWorkflowExecutionStartedEventAttributes()
+	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: start.GetOriginalExecutionRunId(), Fit: Fits}
+	if reason := tooNew(start); reason != "" {
+		v.Fit, v.Reason = Missing, reason
+		return v, nil
+	}
+	events := settled(h.GetEvents())
+	is := unbegun(start)
+	v.Agent = is.agent()
+	if slices.ContainsFunc(events, completes) {
+		asked := &witness{}
+		if err := replay(events, asked); err != nil {
+			b := replaying(func(part []*historypb.HistoryEvent) error { return replay(part, &witness{}) }).find(events, err)
+			v.Fit, v.Event, v.Reason = Broken, b.ref(), b.reason
+			return v, nil
+		}
+		if err := asked.ask(&is); err != nil {
+			return v, err
+		}
+	}
+	v.Agent = is.agent()
+	if lacks := is.lacks(has); lacks != "" && !closes(events[len(events)-1]) {
+		v.Fit, v.Reason = Missing, "it was begun with what this worker has not: "+lacks
+	}
+	return v, nil
+}
+
+// replay replays events as a worker would that has nothing in its cache.
+func replay(events []*historypb.HistoryEvent, w *witness) error {
+	shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights()}
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		Interceptors: append(interceptors(shell), w),
+		// A machine that is busy with many replays is no fault of the run's.
+		DisableDeadlockDetection: true,
+	})
+	if err != nil {
+		return err
+	}
+	shell.Register(r)
+	start := events[0].GetWorkflowExecutionStartedEventAttributes()
+	return r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: start.GetWorkflowId(), RunID: start.GetOriginalExecutionRunId()}, // names of children are made of it
+	})
+}
+
+// interceptors are those of every worker and every replay.
+func interceptors(s *workflows.Shell) []interceptor.WorkerInterceptor {
+	return []interceptor.WorkerInterceptor{s.Interceptor()}
+}
+
+// settled leaves out the workflow task at the end that is still to be done: with it,
+// the SDK would not compare what the task before has done.
+func settled(events []*historypb.HistoryEvent) []*historypb.HistoryEvent {
+	for n := len(events); n > 0; n-- {
+		switch events[n-1].GetEventType() {
+		case enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, enums.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+		default:
+			return events[:n]
+		}
+	}
+	return nil
+}
+
+// completes tells whether an event is the end of a workflow task: what follows up
+// to the next one's start is what the task has done.
+func completes(e *historypb.HistoryEvent) bool {
+	return e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+}
+
+// closes tells whether an event is the end of its execution.
+func closes(e *historypb.HistoryEvent) bool {
+	switch e.GetEventType() {
+	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+		enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+		return true
+	}
+	return false
+}

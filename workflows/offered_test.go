@@ -1,0 +1,72 @@
+package workflows_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// A model is offered what its agent names, each tool once: a way to park where it
+// may, and to look after the agents below where it shall (HL-18, HL-83, HL-87).
+func TestToolsThatAreOffered(t *testing.T) {
+	below := []agent.SubAgent{{Agent: "scout"}}
+	for name, c := range map[string]struct {
+		def  agent.Definition
+		want []string
+	}{
+		"nothing":           {agent.Definition{}, nil},
+		"may park":          {agent.Definition{Tools: []string{agent.ParkTool}}, []string{"await_resumption"}},
+		"gives work":        {agent.Definition{Agents: below}, []string{"subagent__scout"}},
+		"looks after it":    {agent.Definition{Agents: below, Lifecycle: true}, []string{"subagent__scout", "subagent_list", "subagent_wait", "subagent_pause", "subagent_resume", "subagent_stop"}},
+		"has nobody to see": {agent.Definition{Lifecycle: true}, nil},
+	} {
+		b := setup(t, c.def, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+		require.Equal(t, agent.Completed, b.run(t, "go").Status)
+		var offered []string
+		for _, spec := range b.script.Requests()[0].Tools {
+			offered = append(offered, spec.Name)
+		}
+		require.Equal(t, c.want, offered, name)
+	}
+}
+
+// A rule asks before each call of a tool, or before those whose arguments fit its
+// schema; the others are made at once (HX-53).
+func TestRulesAskByArguments(t *testing.T) {
+	for name, c := range map[string]struct {
+		arguments string
+		asks      int
+	}{"always": {"", 2}, "over 500": {`{"properties":{"eur":{"exclusiveMinimum":500}},"required":["eur"]}`, 1}} {
+		t.Run(name, func(t *testing.T) {
+			var paid []int
+			type in struct {
+				Eur int `json:"eur"`
+			}
+			pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in in) (string, error) {
+				paid = append(paid, in.Eur)
+				return "paid", nil
+			}, nil)
+			both := []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 5}}, {Tool: "pay", Arguments: map[string]any{"eur": 800}}}
+			def := agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Arguments: json.RawMessage(c.arguments)}}}
+			b := setup(t, def, testsuite.NewScript(testsuite.Reply{Calls: both}, testsuite.Reply{Text: "done"}), pay)
+			b.after(time.Hour, func() {
+				open := b.status(t).Suspension.Requests
+				require.Len(t, open, c.asks)
+				require.JSONEq(t, `{"eur":800}`, string(open[c.asks-1].Call.Arguments))
+				require.Len(t, paid, 2-c.asks, "who need not ask does not wait")
+				for _, q := range open {
+					b.signal("approve", `{"request":"`+q.ID+`"}`)
+				}
+			})
+			require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+			require.Equal(t, []int{5, 800}, paid)
+		})
+	}
+}

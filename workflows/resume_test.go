@@ -1,0 +1,80 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// parks is a reply that parks the run.
+func parks(arguments map[string]any) testsuite.Reply {
+	return testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: arguments}}}
+}
+
+// A park without a reason, or with conditions that can't be meant, is no park: the
+// model is told what is wrong and where, and the turn counts (HL-21, HL-22).
+func TestParksThatCantBeMeant(t *testing.T) {
+	b := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(
+		parks(map[string]any{"reason": "  "}),
+		parks(map[string]any{"conditions": map[string]any{"after": "1h"}}),
+		parks(map[string]any{"reason": "wait", "conditions": map[string]any{"event": map[string]any{"topic": "bad topic"}}}),
+		parks(map[string]any{"reason": "wait", "conditions": map[string]any{"timeout": map[string]any{"extra": true}}}),
+		testsuite.Reply{Text: "done"}))
+	begun := b.Now()
+	o := b.start(t, agent.Start{Limits: agent.Limits{Turns: 5}})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, 5, o.Turns)
+	require.Zero(t, o.Parked)
+	require.Less(t, b.Now().Sub(begun), time.Hour)
+	for i, want := range []string{"reason", "reason", `topic "bad topic"`, "conditions.timeout"} {
+		result := rows(b, i+1)[0]
+		require.Equal(t, agent.CallRejected, result.Status)
+		require.Contains(t, result.Text, want)
+	}
+}
+
+// resumed parks a run after a turn, and returns what the model is sent when
+// somebody has resumed it.
+func resumed(t *testing.T, resume string, replies ...testsuite.Reply) []agent.Message {
+	t.Helper()
+	b := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(append([]testsuite.Reply{
+		{Text: "I look.", Calls: []testsuite.Call{{Tool: "nowhere", Arguments: map[string]any{}}}},
+		parks(map[string]any{"reason": "the shop is closed"}),
+	}, replies...)...))
+	b.after(time.Hour, func() { b.signal("resume", resume) })
+	o := b.start(t, agent.Start{})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	asked := b.script.Requests()
+	return asked[len(asked)-1].Messages
+}
+
+// A resume keeps all that was said before, and what it says itself comes last; the
+// note behind it is told once (HL-32, HL-34, HX-24).
+func TestAResumeKeepsWhatWasSaid(t *testing.T) {
+	messages := resumed(t, `{"message":"it is open"}`, testsuite.Reply{Text: "done"})
+	var said []string
+	for _, m := range messages {
+		raw, err := json.Marshal(m)
+		require.NoError(t, err)
+		said = append(said, string(raw))
+	}
+	require.Len(t, said, 7)
+	for i, want := range []string{`"go"`, "I look.", "Tool not found", "the shop is closed", "You were suspended, and go on now", "it is open", `You were suspended at turn 2 for the reason \"the shop is closed\"`} {
+		require.Contains(t, said[i], want)
+	}
+}
+
+// A fresh resume goes on from a summary and what it says (HL-33).
+func TestAFreshResumeKeepsASummary(t *testing.T) {
+	messages := resumed(t, `{"fresh":true,"message":"it is open"}`,
+		testsuite.Reply{Match: "Your summary will replace", Text: "we went to a shop"}, testsuite.Reply{Match: "You were suspended", Text: "done"})
+	require.Len(t, messages, 3)
+	require.Contains(t, messages[0].TextOf(), "we went to a shop")
+	require.Equal(t, "it is open", messages[1].TextOf())
+	require.Equal(t, agent.NoteResumed, messages[2].Note)
+}

@@ -12,9 +12,10 @@ import (
 
 // ForTest returns a server in memory that is the test's own. It stops when the
 // test ends, after the cleanups that the test has registered since. A server that
-// does not start fails the test.
+// does not start fails the test. Like [Main] it names the test binary's build.
 func ForTest(t testing.TB) *Server {
 	t.Helper()
+	worker.SetBinaryChecksum("test")
 	s, err := Start(t.Context(), &Options{InMemory: true})
 	if err != nil {
 		t.Fatal(err)

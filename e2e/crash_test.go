@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -56,10 +57,21 @@ func TestEveryCrash(t *testing.T) {
 		clerk.Approve()
 		lead.Resume()
 		o := lead.Completed()
-		require.Len(t, book.entries, 1)
 		return map[string]any{
-			"text": o.Text, "turns": o.Turns, "usage": o.Usage, "lead": lead.Story(),
-			"clerk": clerk.Story(),
+			"text": o.Text, "turns": o.Turns, "usage": o.Usage, "paid": len(book.entries), "lead": said(lead), "clerk": said(clerk),
 		}
 	})
+}
+
+// said are the lines of a story that the model knows; whether a run heard first that
+// one below it goes on, or that it has ended, is nobody's business.
+func said(r *testsuite.Run) (lines []string) {
+	for line := range strings.Lines(r.Story()) {
+		for _, head := range []string{"user", "assistant", "  t", "turn"} {
+			if strings.HasPrefix(line, head) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }

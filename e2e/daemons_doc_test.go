@@ -18,7 +18,12 @@ func TestDaemonsDoc(t *testing.T) {
 	bin := t.TempDir()
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "fermata"), "github.com/fermata-agents/fermata/cmd/fermata").CombinedOutput()
 	require.NoError(t, err, "%s", built)
-	p := &page{stage: on(t, devserver.ForPackage(t)), home: t.TempDir()}
+	// A server of its own: the page's worker is known as one of the task queue for a
+	// while after its end.
+	server, err := devserver.Start(t.Context(), &devserver.Options{InMemory: true})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	p := &page{stage: on(t, server), home: t.TempDir()}
 	p.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "XDG_DATA_HOME=" + filepath.Join(p.home, "data")}
 	t.Cleanup(func() { // where the page has not come to its end
 		_ = exec.Command("sh", "-c", "kill $(cat "+filepath.Join(p.home, "worker.pid")+")").Run()

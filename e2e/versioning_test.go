@@ -156,3 +156,21 @@ func TestAPinnedRunIsLetGo(t *testing.T) {
 	pin(nil)
 	f.endsBy(t, run, "b")
 }
+
+// Versioning is switched on, and off again, under runs that wait.
+func TestVersioningIsSwitchedOnAndOff(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	f := fleet{s, "shop-" + uuid.NewString()[:8]}
+	plain := f.open(t, f.parkable())
+	first, second := f.begin(t, "ask me", nil), f.begin(t, "ask me", nil)
+	f.suspended(t, first)
+	f.suspended(t, second)
+	a := f.deploy(t, "a")
+	plain.Stop()
+	f.answerBy(t, first, "a")
+	f.open(t, f.parkable())
+	_, err := f.temporal.WorkerDeploymentClient().GetHandle(f.name).SetCurrentVersion(t.Context(), temporal.WorkerDeploymentSetCurrentVersionOptions{IgnoreMissingTaskQueues: true})
+	require.NoError(t, err)
+	a.Stop()
+	f.answerBy(t, second, "")
+}

@@ -54,6 +54,11 @@ func said() map[string]any {
 		"memo":         agent.Memo{V: 1, Run: "01a1", Task: "Plan a trip", Status: agent.Running, Since: at, Turn: 12, Cost: 412_300, Labels: map[string]string{"team": "travel"}},
 		"start":        agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Pay invoice 118"}, By: "ana@acme.com", Limits: agent.Limits{Turns: 5, CostUSD: agent.Dollar / 2, WallClock: agent.Duration(90 * time.Second)}, Labels: map[string]string{"team": "pay"}, Carry: agent.CarryReset, ID: "m-1"},
 		"start-parked": agent.Start{V: 1, Agent: "payer", Input: agent.Input{Text: "Go on", Briefing: handoff()}, Park: conditions()},
+		"start-daemon": agent.Start{V: 1, Agent: "watcher"},
+		"status-daemon": agent.RunStatus{
+			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.Running, Since: at, Doing: []agent.Doing{}, Events: &agent.Used[int]{Used: 3, Max: 256},
+		},
+		"tick":         agent.Tick{V: 1, Session: "desk", Agent: "watcher", Topic: "day.begins", Payload: json.RawMessage(`{"day":1}`), By: "schedule mornings"},
 		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 32)},
 	}
 }

@@ -66,7 +66,7 @@ func (c *Crash) begin(name string) bool {
 // EveryCrash plays a story undisturbed, and then anew for each of its steps with the
 // worker killed before it, in it and after it. What story returns has to be the same
 // each time, and JSON. It makes a [Stage] with the crash that it is given in
-// [Options.Crash], on a server; up to sixteen are played at once, so tools have to be
+// [Options.Crash], on a server; up to thirty-two are played at once, so tools have to be
 // the story's own.
 //
 // A tool that may not be called again is unknown to the model after a crash in it: in a
@@ -79,7 +79,7 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	if !t.Run("undisturbed", func(t *testing.T) { want = story(t, undisturbed) }) {
 		return
 	}
-	const atOnce = 16
+	const atOnce = 32
 	var wg sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for i, step := range undisturbed.Steps() {

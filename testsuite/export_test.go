@@ -15,8 +15,8 @@ func ModelFault(t *testing.T, name string, p Provider, o *ModelOptions) string {
 	t.Helper()
 	a := newAdapter(p, o)
 	a.patience = time.Second
-	i := slices.IndexFunc(modelParts(), func(part modelPart) bool { return part.name == name })
-	return record(t, func(t testing.TB) { modelParts()[i].check(t, a) })
+	i := slices.IndexFunc(modelParts, func(part modelPart) bool { return part.name == name })
+	return record(t, func(t testing.TB) { modelParts[i].check(t, a) })
 }
 
 // ToolFault does so with a part of [Tool].
@@ -38,4 +38,10 @@ func StoreFault(t *testing.T, name string, s store.Store) string {
 	t.Helper()
 	i := slices.IndexFunc(storeParts, func(part storePart) bool { return part.name == name })
 	return record(t, func(t testing.TB) { storeParts[i].check(t, s) })
+}
+
+// FailureOf is what a test of a user's would fail with first; empty where it passes.
+func FailureOf(t *testing.T, test func(testing.TB)) string {
+	t.Helper()
+	return record(t, test)
 }

@@ -30,14 +30,14 @@ type performance struct {
 	temporal  temporal.Client
 	namespace string
 	client    *client.Client
-	person    *Person
+	person    *visit
 	sessions  []string // that were begun here
 }
 
 func newPerformance(t testing.TB, own *worker.Options, o *Options) *performance {
 	t.Helper()
 	p := &performance{
-		temporal: o.Server, namespace: o.namespace(), person: o.Person,
+		temporal: o.Server, namespace: o.namespace(), person: o.Person.on(),
 		client: client.New(o.Server, &client.Options{TaskQueue: own.TaskQueue, Store: own.Store}),
 	}
 	if o.Crash == nil {

@@ -11,8 +11,7 @@ import (
 )
 
 // Person answers, by rules, what runs ask of people. The first rule that fits
-// answers; what fits none is left open, for the test to answer or for its deadline. A
-// Person is for one [Stage].
+// answers; what fits none is left open, for the test to answer or for its deadline.
 type Person struct {
 	// By is who answers; empty means "person".
 	By string
@@ -22,10 +21,24 @@ type Person struct {
 	// Rules are tried in order.
 	Rules []Reaction
 
-	mu    sync.Mutex
-	said  []Said
-	asked map[string]bool // requests that were decided about
-	used  []int           // how often each rule has answered
+	mu   sync.Mutex
+	said []Said
+}
+
+// visit is what a [Person] does on one [Stage].
+type visit struct {
+	person *Person
+	asked  map[string]bool // requests that were decided about
+	used   []int           // how often each rule has answered
+}
+
+// on is the beginning of a visit; a nil person's is empty.
+func (p *Person) on() *visit {
+	v := &visit{person: p, asked: map[string]bool{}}
+	if p != nil {
+		v.used = make([]int, len(p.Rules))
+	}
+	return v
 }
 
 // Reaction is what a [Person] does when something is asked. The first fields say what
@@ -69,43 +82,41 @@ func (p *Person) Said() []Said {
 }
 
 // reactions decides about requests, about each once.
-func (p *Person) reactions(open []agent.Request) (list []Said, err error) {
-	if p == nil {
+func (v *visit) reactions(open []agent.Request) (list []Said, err error) {
+	if v.person == nil {
 		return nil, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	v.person.mu.Lock()
+	defer v.person.mu.Unlock()
 	for _, q := range open {
 		key := q.Session + " " + q.ID
-		if p.asked[key] {
+		if v.asked[key] {
 			continue
 		}
-		if p.asked == nil {
-			p.asked, p.used = map[string]bool{}, make([]int, len(p.Rules))
-		}
-		p.asked[key] = true
-		s, err := p.decide(q)
+		v.asked[key] = true
+		s, err := v.decide(q)
 		if err != nil {
 			return nil, err
 		}
 		if s != nil {
-			list, p.said = append(list, *s), append(p.said, *s)
+			list, v.person.said = append(list, *s), append(v.person.said, *s)
 		}
 	}
 	return list, nil
 }
 
 // decide finds the rule for a request; nil where there is none.
-func (p *Person) decide(q agent.Request) (*Said, error) {
+func (v *visit) decide(q agent.Request) (*Said, error) {
+	p := v.person
 	for i, rule := range p.Rules {
 		fits, err := rule.fits(q)
 		if err != nil {
 			return nil, fmt.Errorf("the person's rule %d: %w", i+1, err)
 		}
-		if !fits || rule.Times > 0 && p.used[i] >= rule.Times {
+		if !fits || rule.Times > 0 && v.used[i] >= rule.Times {
 			continue
 		}
-		p.used[i]++
+		v.used[i]++
 		if rule.Fail != "" {
 			return nil, fmt.Errorf("session %s asked what was not to be asked (%s): %s", q.Session, rule.Fail, q.Text)
 		}

@@ -74,11 +74,7 @@ func (p *play) perform(args ...*commonpb.Payload) {
 		p.resting = false
 	})
 	for execution := 0; ; execution++ {
-		env, err := p.prepare(execution)
-		if err != nil {
-			p.set(func() { p.err = err })
-			return
-		}
+		env := p.prepare(execution)
 		values := make([]any, 3)
 		for i, a := range args {
 			values[i] = converter.NewRawValue(a)
@@ -94,15 +90,12 @@ func (p *play) perform(args ...*commonpb.Payload) {
 }
 
 // prepare makes an environment, which is good for one execution.
-func (p *play) prepare(execution int) (*sdktest.TestWorkflowEnvironment, error) {
+func (p *play) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	var suite sdktest.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	interceptors, err := p.of.worker.Register(env)
-	if err != nil {
-		return nil, err
-	}
-	env.SetWorkerOptions(sdkworker.Options{Interceptors: append([]interceptor.WorkerInterceptor{&usher{play: p}}, interceptors...)})
+	own := append([]interceptor.WorkerInterceptor{&usher{play: p}}, p.of.parts.Register(env)...)
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: own})
 	env.SetStartWorkflowOptions(startOptions(p.session))
 	env.SetTestTimeout(idleFor)
 	if execution > 0 {
@@ -119,7 +112,7 @@ func (p *play) prepare(execution int) (*sdktest.TestWorkflowEnvironment, error) 
 		env.RegisterDelayedCallback(p.arrive, d)
 	}
 	env.RegisterDelayedCallback(p.look, instant)
-	return env, nil
+	return env
 }
 
 // outcomeOf reads how the last execution ended.
@@ -360,15 +353,18 @@ func (p *play) skip(ctx context.Context, d time.Duration) error {
 	return errors.Join(p.err, ctx.Err())
 }
 
-// abandon lets go of a run that the test has not brought to its end.
+// abandon lets go of a run that the test has not brought to its end, and waits for its
+// last steps: they would write into a folder that is being removed.
 func (p *play) abandon() {
-	p.mu.Lock()
-	env := p.env
-	p.mu.Unlock()
-	if env == nil || p.ended() {
-		return
-	}
-	if done, _ := p.do(context.Background(), true, env.CancelWorkflow); done {
-		<-p.over
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if done, err := p.do(ctx, true, func() { p.env.CancelWorkflow() }); done && err == nil {
+		select {
+		case <-p.over:
+		case <-ctx.Done():
+		}
 	}
 }
+
+// farewell is how long a stage waits for the last steps of a run.
+const farewell = 10 * time.Second

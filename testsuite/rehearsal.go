@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -15,14 +16,16 @@ import (
 
 // rehearsal plays runs in Temporal's test environment, each in one of its own.
 type rehearsal struct {
-	t      testing.TB
-	worker *worker.Options
-	person *Person
+	parts  *worker.Parts
+	person *visit
 	plays  []*play // in the order of their starts
 }
 
 func newRehearsal(t testing.TB, o *worker.Options, p *Person) *rehearsal {
-	r := &rehearsal{t: t, worker: o, person: p}
+	t.Helper()
+	parts, err := o.Parts()
+	require.NoError(t, err)
+	r := &rehearsal{parts: parts, person: p.on()}
 	t.Cleanup(func() {
 		for _, p := range r.plays {
 			p.abandon()

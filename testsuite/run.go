@@ -2,7 +2,6 @@ package testsuite
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/stretchr/testify/require"
 
@@ -168,13 +167,4 @@ func (r *Run) Events() []agent.Event {
 func (r *Run) Transcript() []agent.Message {
 	r.stage.t.Helper()
 	return r.stage.view(r.Session).Messages()
-}
-
-// asError makes an error of ours of any error.
-func asError(err error) *agent.Error {
-	var e *agent.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return agent.Errorf(agent.Internal, "%w", err)
 }

@@ -66,3 +66,101 @@ func TestAWholeStory(t *testing.T) {
 	require.Equal(t, agent.Failed, again.End().Status, "the script has come to its end")
 	require.NotEqual(t, o.Run, again.Wait().Run)
 }
+
+// What a model said once is played again.
+func TestARecordedConversation(t *testing.T) {
+	var paid []string
+	person := &testsuite.Person{Rules: []testsuite.Reaction{{Type: agent.Approval, Approve: true}}}
+	play := func(script *testsuite.Script) *testsuite.Run {
+		s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: script, Person: person})
+		run := s.Start("payer", "Pay invoice 118", nil)
+		run.Completed()
+		return run
+	}
+	first := play(testsuite.NewScript(
+		testsuite.Reply{Thinking: "hm", Text: "I'll pay.", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 1}, ID: "call_1"}}},
+		testsuite.Reply{Text: "Done."},
+	))
+	second := play(testsuite.Recorded(first.Transcript()))
+	require.Equal(t, first.Story(), second.Story())
+	require.Equal(t, first.Transcript(), second.Transcript())
+	require.Len(t, paid, 2)
+}
+
+// The person does what its rules say, no more often than it may, and says so.
+func TestThePerson(t *testing.T) {
+	var paid []string
+	ask := testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which account?", "choices": []string{"main", "other"}}}}}
+	for name, c := range map[string]struct {
+		person *testsuite.Person
+		want   agent.Status
+		told   string
+	}{
+		"answers":         {&testsuite.Person{Rules: []testsuite.Reaction{{Match: "account", Text: "the main one"}}}, agent.Completed, "the main one"},
+		"chooses":         {&testsuite.Person{Rules: []testsuite.Reaction{{Type: agent.Approval, Fail: "no"}, {Choice: "other"}}}, agent.Completed, "other"},
+		"stops the run":   {&testsuite.Person{Rules: []testsuite.Reaction{{Stop: "enough"}}}, agent.Stopped, ""},
+		"ignores":         {&testsuite.Person{Rules: []testsuite.Reaction{{Ignore: true}}}, agent.Suspended, ""},
+		"has other rules": {&testsuite.Person{Rules: []testsuite.Reaction{{Agent: "someone"}, {Tool: "pay", Approve: true}}}, agent.Suspended, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := testsuite.NewScript(ask, testsuite.Reply{Text: "Thanks."})
+			s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: script, Person: c.person})
+			o := s.Start("payer", "Pay", nil).Wait()
+			require.Equal(t, c.want, o.Status)
+			if c.told != "" {
+				messages := script.Requests()[1].Messages
+				require.Contains(t, messages[len(messages)-1].Parts[0].Result.Text, c.told)
+				require.Len(t, c.person.Said(), 1)
+			}
+		})
+	}
+}
+
+// What a stage can't play, or what the test did not want, fails it in words that help.
+func TestWhatFailsATest(t *testing.T) {
+	var paid []string
+	ask := testsuite.Reply{Repeat: 3, Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Sure?"}}}}
+	twice := &testsuite.Person{Replies: 1, Rules: []testsuite.Reaction{{Text: "yes"}}}
+	tree := payer(&paid)
+	tree.Agents = append(tree.Agents, agent.Definition{Name: "lead", Model: "m", Agents: []agent.SubAgent{{Agent: "payer", Tools: []string{"*"}}}})
+	busy, free := make(chan struct{}), make(chan struct{})
+	slow := payer(&paid)
+	slow.Agents[0].Rules = nil
+	slow.Tools[0] = tool.New("pay", "", func(context.Context, *tool.Call, struct{ EUR int }) (string, error) {
+		close(busy)
+		<-free
+		return "paid", nil
+	}, nil)
+	for want, play := range map[string]func(t testing.TB){
+		"the person has answered 1 times": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: twice}).Start("payer", "go", nil).Wait()
+		},
+		"starts an agent below it": func(t testing.TB) {
+			script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__payer", Arguments: map[string]any{"task": "go"}}}})
+			testsuite.New(t, &testsuite.Options{Worker: tree, Model: script}).Start("lead", "go", nil).Wait()
+		},
+		"does not cancel calls": func(t testing.TB) {
+			defer close(free)
+			run := testsuite.New(t, &testsuite.Options{Worker: slow, Model: payment()}).Start("payer", "go", nil)
+			<-busy
+			require.Equal(t, agent.Running, run.Status().Status)
+			run.Interrupt()
+		},
+		"was to end, and rests": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil).End()
+		},
+		"was to rest, and has ended": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(testsuite.Reply{Text: "Hi."})}).Start("payer", "go", nil).Rest()
+		},
+		"Crash needs": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Crash: &testsuite.Crash{}})
+		},
+		"needs_answer": func(t testing.TB) {
+			run := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Start("payer", "go", nil)
+			run.Rest()
+			run.Resume()
+		},
+	} {
+		t.Run(want, func(t *testing.T) { require.Contains(t, testsuite.FailureOf(t, play), want) })
+	}
+}

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"slices"
@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
 )
 
 // failing is the reply of a model that always fails.
@@ -28,7 +28,7 @@ func TestAFallbackForAModelThatIsDown(t *testing.T) {
 	reply := testsuite.Reply{Calls: []testsuite.Call{{Tool: "look"}}, Usage: testsuite.Usage{Input: 1000, Output: 10}, Repeat: 3}
 	backup := testsuite.NewScript(reply, testsuite.Reply{Text: "done", Usage: testsuite.Usage{Input: 1000, Output: 10}})
 	price := func(usd agent.USD) model.Info { return model.Info{Price: agent.Price{Input: usd, Output: usd}} }
-	out, err := run(t, &Options{
+	out, err := run(t, &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "down", Fallbacks: []string{"gone", "backup"}, Tools: []string{"look"}, Limits: agent.Limits{CostUSD: agent.Dollar}}},
 		Models: map[string]model.Model{
 			"down": model.Named(down, "m", price(100*agent.Dollar)), "backup": model.Named(backup, "b", price(agent.Dollar)),
@@ -75,7 +75,7 @@ func TestWhenAFallbackIsAsked(t *testing.T) {
 			if name == "silent" {
 				def.ModelSilence, def.ModelAttempts = agent.Duration(30*time.Millisecond), 1
 			}
-			out, err := run(t, &Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{
+			out, err := run(t, &worker.Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{
 				"first": model.Named(first, "f", model.Info{Window: c.window}), "other": model.Named(other, "o", model.Info{Window: c.other}),
 			}})
 			require.Len(t, first.Requests(), c.asked)
@@ -94,14 +94,11 @@ func TestWhenAFallbackIsAsked(t *testing.T) {
 // others said; what may pass is waited for.
 func TestAllModelsFail(t *testing.T) {
 	first, other := testsuite.NewScript(failing(agent.FaultAuth)), testsuite.NewScript(failing(agent.FaultTransient))
-	_, err := run(t, &Options{
+	out, err := run(t, &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "first", Fallbacks: []string{"other"}}},
 		Models: map[string]model.Model{"first": first, "other": other},
 	})
-	var app *temporal.ApplicationError
-	require.ErrorAs(t, err, &app)
-	var out agent.Outcome
-	require.NoError(t, app.Details(&out))
+	require.ErrorIs(t, err, agent.ProviderAuth)
 	require.Equal(t, "first: auth; other: transient", out.Error.Message)
 	require.Equal(t, agent.ProviderAuth, out.Error.Code)
 	require.Equal(t, agent.ProviderFault{Kind: agent.FaultAuth, Model: "first", HTTP: 500}, *out.Error.Provider)
@@ -114,7 +111,7 @@ func TestAllModelsFail(t *testing.T) {
 // have ended it.
 func TestACircuitThatStaysOpen(t *testing.T) {
 	seen, first := &book{}, testsuite.NewScript(failing(agent.FaultOverload))
-	again := process(t, &Options{
+	again := process(t, &worker.Options{
 		Agents:     []agent.Definition{{Name: "a", Model: "first"}},
 		Models:     map[string]model.Model{"first": first},
 		Middleware: []model.Middleware{func(m model.Model) model.Model { return spy{m, "", seen} }},
@@ -131,7 +128,7 @@ func TestFallbacksThatCannotBe(t *testing.T) {
 	priced := model.Named(testsuite.NewScript(), "m", model.Info{Price: agent.Price{Input: 1}})
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	o := &Options{
+	o := &worker.Options{
 		Agents: []agent.Definition{
 			{Name: "a", Model: "priced", Fallbacks: []string{"missing"}},
 			{Name: "b", Model: "priced", Fallbacks: []string{"free", "nowhere/m"}, Limits: agent.Limits{CostUSD: 1}},
@@ -141,7 +138,7 @@ func TestFallbacksThatCannotBe(t *testing.T) {
 		},
 		Models: map[string]model.Model{"priced": priced, "free": testsuite.NewScript()}, Store: dir,
 	}
-	d, err := o.resolve()
+	d, err := o.Resolve()
 	require.Error(t, err)
 	for _, says := range []string{
 		`agent a: fallbacks: model "missing" is not in this worker's build; it has free, priced`,

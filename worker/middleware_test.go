@@ -1,59 +1,33 @@
-package worker
+package worker_test
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/interceptor"
-	sdktest "go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
-
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/signals"
-	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
-	"github.com/fermata-agents/fermata/workflows"
+	"github.com/fermata-agents/fermata/worker"
+	"github.com/stretchr/testify/require"
 )
 
-// run runs the options' first agent in Temporal's test environment.
-func run(t *testing.T, o *Options) (*agent.Outcome, error) {
+// run runs the options' first agent.
+func run(t *testing.T, o *worker.Options) (*agent.Outcome, error) {
 	t.Helper()
 	return process(t, o)()
 }
 
 // process is one worker's process, in which the options' first agent is run.
-func process(t *testing.T, o *Options) func() (*agent.Outcome, error) {
+func process(t *testing.T, o *worker.Options) func() (*agent.Outcome, error) {
 	t.Helper()
-	dir, err := store.OpenDir(t.TempDir(), nil)
-	require.NoError(t, err)
-	o.Store = dir
-	d, err := o.resolve()
-	require.NoError(t, err)
-	d.Logger = slog.New(slog.DiscardHandler)
-	return func() (*agent.Outcome, error) { return runIn(t, d, o.Agents[0].Name) }
-}
-
-func runIn(t *testing.T, d *activities.Deeds, name string) (*agent.Outcome, error) {
-	t.Helper()
-	var suite sdktest.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	shell := &workflows.Shell{Tails: d.Tails, Flights: d.Flights}
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
-	d.Register(env)
-	shell.Register(env)
-	payload, err := converter.GetDefaultDataConverter().ToPayload(agent.Start{Agent: name, Input: agent.Input{Text: "go"}})
-	require.NoError(t, err)
-	env.ExecuteWorkflow(signals.WorkflowType, converter.NewRawValue(payload), nil, nil)
-	var out agent.Outcome
-	return &out, env.GetWorkflowResult(&out)
+	stage := testsuite.New(t, &testsuite.Options{Worker: o})
+	return func() (*agent.Outcome, error) {
+		out := stage.Start(o.Agents[0].Name, "go", nil).End()
+		return out, out.Err()
+	}
 }
 
 // spy notes what it sees of calls, and may change them.
@@ -94,7 +68,7 @@ func TestMiddlewareSeesEveryCall(t *testing.T) {
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: "look"}}, Fail: slices.Repeat([]testsuite.Failure{{Kind: agent.FaultTransient}}, 2)},
 		testsuite.Reply{Text: "done"},
 	)
-	out, err := run(t, &Options{
+	out, err := run(t, &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "acme/big", Instructions: "Be brief.", Tools: []string{"look"}}},
 		Models: map[string]model.Model{"acme": script}, Tools: []tool.Tool{echo("look")},
 		Middleware: []model.Middleware{with("outer"), with("inner")},
@@ -128,7 +102,7 @@ func (refusing) Generate(context.Context, *model.Request, func(model.Delta)) (*m
 
 func TestMiddlewareAnswersAndRefuses(t *testing.T) {
 	script := testsuite.NewScript()
-	o := &Options{
+	o := &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "script"}}, Models: map[string]model.Model{"script": script},
 		Middleware: []model.Middleware{func(m model.Model) model.Model { return answering{m} }},
 	}
@@ -142,6 +116,6 @@ func TestMiddlewareAnswersAndRefuses(t *testing.T) {
 	require.Empty(t, script.Requests())
 
 	o.Middleware = []model.Middleware{nil}
-	_, err = o.resolve()
+	_, err = o.Resolve()
 	require.ErrorContains(t, err, "worker.Options.Middleware[0] is nil")
 }

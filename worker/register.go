@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"log/slog"
 
 	"go.temporal.io/sdk/activity"
@@ -8,30 +9,51 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"go.uber.org/zap/exp/zapslog"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/workflows"
 )
 
-// Registry is where [Options.Register] registers: an environment of Temporal's
-// test suite.
+// Registry is where [Parts.Register] registers: an environment of Temporal's test
+// suite.
 type Registry interface {
 	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
 	RegisterActivityWithOptions(a any, o activity.RegisterOptions)
 }
 
-// Register registers all that a worker with these options runs, for a test without
-// a server, and returns the interceptors that belong to it. Nothing can ask another
-// run there: no tree and no terminated run is known. Errors are those of [New].
-// [testsuite.New] uses it.
-//
-// [testsuite.New]: https://pkg.go.dev/github.com/fermata-agents/fermata/testsuite#New
-func (o *Options) Register(r Registry) ([]interceptor.WorkerInterceptor, error) {
+// Parts are what a worker runs, without the worker and its server: the package
+// testsuite plays runs with them. Nothing can ask another run there, so that no tree
+// is watched and no terminated run recovered.
+type Parts struct {
+	o     *Options
+	deeds *activities.Deeds
+}
+
+// Parts fits the options together. Errors are those of [New].
+func (o *Options) Parts() (*Parts, error) {
 	deeds, err := o.resolve()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("worker: %w", err)
 	}
-	deeds.Logger = slog.New(zapslog.NewHandler(o.logger().Core()))
-	shell := &workflows.Shell{Tails: deeds.Tails, Flights: deeds.Flights, Keys: o.ApprovalKeys, Build: o.build()}
-	deeds.Register(r)
+	return &Parts{o, deeds}, nil
+}
+
+// Register registers all in an environment, which may be one of many, and returns the
+// interceptors that belong to it.
+func (p *Parts) Register(r Registry) []interceptor.WorkerInterceptor {
+	deeds := *p.deeds
+	deeds.Tails, deeds.Flights = activities.NewTails(), activities.NewFlights() // by names that two environments have in common
+	return p.o.register(r, &deeds)
+}
+
+// register registers what a worker runs.
+func (o *Options) register(r Registry, d *activities.Deeds) []interceptor.WorkerInterceptor {
+	d.Logger = slog.New(zapslog.NewHandler(o.logger().Core()))
+	shell := o.shell(d)
+	d.Register(r)
 	shell.Register(r)
-	return interceptors(shell), nil
+	return interceptors(shell)
+}
+
+func (o *Options) shell(d *activities.Deeds) *workflows.Shell {
+	return &workflows.Shell{Tails: d.Tails, Flights: d.Flights, Keys: o.ApprovalKeys, Build: o.build()}
 }

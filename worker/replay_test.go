@@ -94,16 +94,14 @@ func TestTheEventOfABreach(t *testing.T) {
 	for name, c := range map[string]struct {
 		first int // so many recorded events
 		then  []*historypb.HistoryEvent
-		swap  int    // the events at this index and after it
-		name  string // of the activity that the event 14 schedules, where it is another
+		swap  int // the events at this index and after it
 		id    int64
 		says  string
 	}{
-		"another activity":           {first: 13, then: []*historypb.HistoryEvent{scheduled("fermata.pay")}, id: 14, says: "has ActivityTaskScheduled fermata.pay there, and this build makes ScheduleActivityTask fermata.tool"},
-		"another activity, long ago": {name: "fermata.pay", id: 14, says: "has ActivityTaskScheduled fermata.pay there, and this build makes ScheduleActivityTask fermata.tool"},
-		"another order":              {first: 10, swap: 5, id: 6, says: "has WorkflowPropertiesModified there, and this build makes UpsertWorkflowSearchAttributes"},
-		"a step less":                {first: 15, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_TIMER_STARTED)}, id: 16, says: "has TimerStarted there, and this build makes nothing of the kind"},
-		"a step more":                {first: 14, id: 13, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
+		"another activity": {first: 13, then: []*historypb.HistoryEvent{scheduled("fermata.pay")}, id: 14, says: "has ActivityTaskScheduled fermata.pay there, and this build makes ScheduleActivityTask fermata.tool"},
+		"another order":    {first: 10, swap: 5, id: 6, says: "has WorkflowPropertiesModified there, and this build makes UpsertWorkflowSearchAttributes"},
+		"a step less":      {first: 15, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_TIMER_STARTED)}, id: 16, says: "has TimerStarted there, and this build makes nothing of the kind"},
+		"a step more":      {first: 14, id: 13, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
 		"a step more, and a task later": {first: 14, then: []*historypb.HistoryEvent{
 			plain(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
 			plain(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
@@ -116,9 +114,6 @@ func TestTheEventOfABreach(t *testing.T) {
 			h := recording(t, "v1-tools", c.first)
 			if c.swap > 0 {
 				h.Events[c.swap], h.Events[c.swap+1] = h.Events[c.swap+1], h.Events[c.swap]
-			}
-			if c.name != "" {
-				h.Events[13].GetActivityTaskScheduledEventAttributes().ActivityType.Name = c.name
 			}
 			h.Events = append(h.Events, c.then...)
 			for i, e := range h.Events {
@@ -134,6 +129,19 @@ func TestTheEventOfABreach(t *testing.T) {
 			require.ErrorContains(t, v.Err(), v.Session)
 			require.NotContains(t, v.Err().Error(), "hunter2")
 		})
+	}
+}
+
+// The event is found whatever has come behind it.
+func TestABreachOfLongAgo(t *testing.T) {
+	const at = 8
+	h := recording(t, "v1-parked", 0)
+	h.Events[at-1].GetActivityTaskScheduledEventAttributes().ActivityType.Name = "fermata.pay"
+	for n := at; n <= len(h.Events); n++ {
+		v, err := worker.Replay(&historypb.History{Events: h.Events[:n]}, nil)
+		require.NoError(t, err)
+		require.Equal(t, worker.Broken, v.Fit)
+		require.Equal(t, int64(at), v.Event.ID, "of %d events: %s", n, v.Reason)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"runtime/debug"
 	"strings"
@@ -15,14 +14,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
-	"go.uber.org/zap/exp/zapslog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/workflows"
 )
 
 // Worker runs whatever waits on a task queue.
@@ -47,21 +44,19 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	deeds.Client, deeds.Logger = c, slog.New(zapslog.NewHandler(o.logger().Core()))
+	deeds.Client = c
 	versioning := o.versioning()
 	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version}
 	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
-	shell := &workflows.Shell{Tails: deeds.Tails, Flights: deeds.Flights, Keys: o.ApprovalKeys, Build: o.build()}
 	w.inner = worker.New(c, o.taskQueue(), worker.Options{
 		WorkerStopTimeout: o.stopTimeout(),
 		DeploymentOptions: versioning,
-		Interceptors:      interceptors(shell),
+		Interceptors:      interceptors(o.shell(deeds)),
 		// Where the server can't push a cancellation, it comes with a heartbeat:
 		// the throttle is how long that takes.
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
 	})
-	deeds.Register(w.inner)
-	shell.Register(w.inner)
+	o.register(w.inner, deeds)
 	return w, nil
 }
 

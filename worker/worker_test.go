@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
 )
 
 func echo(name string) tool.Tool {
@@ -21,7 +22,7 @@ func echo(name string) tool.Tool {
 // Everything that does not fit is told at once, before anything is started (HA-38,
 // HA-150).
 func TestAllFaultsAtOnce(t *testing.T) {
-	_, err := New(nil, &Options{
+	_, err := worker.New(nil, &worker.Options{
 		Agents: []agent.Definition{
 			{Name: "a", Model: "nowhere/m", Tools: []string{"missing", "mcp:gone"}},
 			{Name: "Bad Name", Model: "script"},
@@ -42,7 +43,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		require.Contains(t, err.Error(), says)
 	}
 	require.Equal(t, 12, len(strings.Split(err.Error(), "\n")), err.Error())
-	_, err = New(nil, nil)
+	_, err = worker.New(nil, nil)
 	require.ErrorIs(t, err, agent.NotSetUp)
 	require.ErrorIs(t, err, agent.InvalidInput)
 }
@@ -52,12 +53,12 @@ func TestModelsAreFound(t *testing.T) {
 	one, other := testsuite.NewScript(), testsuite.NewScript()
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	o := &Options{
+	o := &worker.Options{
 		Agents: []agent.Definition{{Name: "a", Model: "acme/big"}, {Name: "b", Model: "acme/small"}, {Name: "c", Model: "local"}},
 		Models: map[string]model.Model{"acme": one, "acme/small": other, "local": model.Named(other, "qwen3", model.Info{Price: agent.Price{Input: 3}})},
 		Store:  dir,
 	}
-	d, err := o.resolve()
+	d, err := o.Resolve()
 	require.NoError(t, err)
 	for full, name := range map[string]string{"acme/big": "big", "acme/small": "acme/small", "acme/older": "older"} {
 		m, err := d.Model(full)
@@ -73,6 +74,6 @@ func TestLoopback(t *testing.T) {
 		"127.0.0.1:7233": true, "[::1]:7233": true, "127.8.8.8:1": true, "@": true, "/run/temporal.sock": true,
 		"10.0.0.5:7233": false, "[2001:db8::1]:7233": false, "0.0.0.0:7233": false,
 	} {
-		require.Equal(t, want, loopback(addr), addr)
+		require.Equal(t, want, worker.Loopback(addr), addr)
 	}
 }

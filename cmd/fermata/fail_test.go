@@ -39,7 +39,9 @@ func TestFailsClearly(t *testing.T) {
 		want string
 	}{
 		{"rnu", 2, `[invalid_input] unknown command "rnu" for "fermata"; see fermata --help`},
-		{"run reviewer", 2, "[invalid_input] fermata run wants an agent and a task in quotes, and was given 1 argument; see fermata run --help"},
+		{"run", 2, "[invalid_input] fermata run wants an agent and a task in quotes, and was given none; see fermata run --help"},
+		{"run reviewer", 2, "[invalid_input] there is no agents file: write fermata.yaml, such as"},
+		{"schedule create x", 2, "[invalid_input] fermata schedule create wants an id and a text in quotes, or an id with --topic and perhaps a payload, and was given 1 argument"},
 		{"run reviewer x --modle y", 2, "[invalid_input] unknown flag: --modle; see fermata run --help"},
 		{"run Reviewer x", 2, `[invalid_input] agent "Reviewer": use 1 to 32 lower-case letters`},
 		{"run reviewer -", 2, "[invalid_input] the task is blank; say what to do"},

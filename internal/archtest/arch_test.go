@@ -219,3 +219,23 @@ func TestTheReadmeShowsTheExample(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(readme), "```go\n"+string(program)+"```")
 }
+
+// The page about testing shows what examples/travel runs.
+func TestThePageOnTestingShowsTheExample(t *testing.T) {
+	page, err := os.ReadFile("../../docs/testing.md")
+	require.NoError(t, err)
+	var program strings.Builder
+	files, err := filepath.Glob("../../examples/travel/*.go")
+	require.NoError(t, err)
+	for _, f := range files {
+		code, err := os.ReadFile(f)
+		require.NoError(t, err)
+		program.Write(code)
+	}
+	blocks := strings.Split(string(page), "```go\n")[1:]
+	require.NotEmpty(t, blocks)
+	for _, b := range blocks {
+		code, _, _ := strings.Cut(b, "```")
+		require.Contains(t, program.String(), code)
+	}
+}

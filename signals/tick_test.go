@@ -1,0 +1,33 @@
+package signals
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func TestTicksThatCantBeMeant(t *testing.T) {
+	for data, path := range map[string]string{
+		``:                               "session",
+		`{"session":"desk"}`:             "agent",
+		`{"session":"desk","agent":"a"}`: "text",
+		`{"session":"a/b","agent":"a","text":"x"}`:              "session",
+		`{"session":"desk","agent":"a","text":"x","topic":"t"}`: "text",
+		`{"session":"desk","agent":"a","text":"x","payload":1}`: "payload",
+		`{"session":"desk","agent":"a","topic":"a b"}`:          "topic",
+		`{"session":"desk","agent":"a","text":"x","mode":"q"}`:  "mode",
+	} {
+		_, err := DecodeTick([]byte(data))
+		require.NotNil(t, err, data)
+		require.ErrorIs(t, err, agent.InvalidInput, data)
+		require.Equal(t, path, err.Path, data)
+		require.Contains(t, err.Message, "tick refused: ")
+	}
+	_, err := DecodeTick([]byte(`{"v":2,"session":"desk","agent":"a","text":"x"}`))
+	require.ErrorIs(t, err, agent.Incompatible)
+	tick, err := DecodeTick([]byte(`{"session":"desk","agent":"a","topic":"t","payload":{"n":1}}`))
+	require.Nil(t, err)
+	require.JSONEq(t, `{"n":1}`, string(tick.Payload))
+}

@@ -1,0 +1,78 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// daemon starts the agent without an input.
+func (b *bench) daemon(t *testing.T) *agent.Outcome {
+	t.Helper()
+	payload, err := converter.GetDefaultDataConverter().ToPayload(agent.Start{Agent: "tester"})
+	require.NoError(t, err)
+	b.play(payload)
+	return b.outcome(t)
+}
+
+// A daemon wakes by its interval until its watchdog finds that it does nothing; a
+// rest of days is carried over once each time (HA-91, HA-93).
+func TestADaemonsInterval(t *testing.T) {
+	b := setup(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(48 * time.Hour), Watchdog: 3}, Limits: agent.Limits{WallClock: agent.Duration(time.Hour)}},
+		testsuite.NewScript(testsuite.Reply{Text: "nothing new", Repeat: 9}))
+	begun := b.Now()
+	b.after(47*time.Hour, func() {
+		s := b.status(t)
+		require.Equal(t, agent.Suspended, s.Status)
+		require.Equal(t, begun.Add(48*time.Hour).UTC().Truncate(time.Minute), s.Suspension.Expires.Truncate(time.Minute))
+	})
+	o := b.daemon(t)
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, agent.ReasonWatchdog, o.Reason)
+	require.Equal(t, 3, o.Turns)
+	require.Equal(t, 144*time.Hour, b.Now().Sub(begun).Round(time.Minute))
+	require.Equal(t, 3, b.executions, "each rest goes on in a new execution, once")
+}
+
+// An event too many is refused and shown so, since it came as a signal; what was
+// taken is dealt with, one event after the other.
+func TestADaemonsQueue(t *testing.T) {
+	b := setup(t, agent.Definition{Daemon: &agent.Daemon{Queue: 2}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
+	b.after(time.Minute, func() {
+		b.signal("pause", `{}`)
+		for n := range 3 {
+			b.signal("emit", fmt.Sprintf(`{"topic":"t","id":"e-%d","payload":%d}`, n, n))
+		}
+	})
+	b.after(2*time.Minute, func() {
+		s := b.status(t)
+		require.Equal(t, &agent.Used[int]{Used: 2, Max: 2}, s.Events)
+		require.Len(t, s.Refused, 1)
+		require.ErrorIs(t, s.Refused[0].Error, agent.QueueFull)
+		b.signal("resume", `{}`)
+	})
+	b.after(3*time.Minute, func() {
+		require.Equal(t, agent.Suspended, b.status(t).Status)
+		b.signal("cancel", `{}`)
+	})
+	require.Equal(t, agent.Cancelled, b.daemon(t).Status)
+	asked := b.script.Requests()
+	require.Len(t, asked, 2)
+	require.Equal(t, "Event t: 0", asked[0].Messages[0].TextOf())
+	require.Equal(t, "Event t: 1", asked[1].Messages[2].TextOf())
+}
+
+// A tick that can't be meant fails, with the field.
+func TestATickThatCantBeMeant(t *testing.T) {
+	b := setup(t, agent.Definition{}, testsuite.NewScript())
+	b.ExecuteWorkflow(signals.TickType, json.RawMessage(`{"session":"desk","agent":"tester"}`))
+	require.ErrorContains(t, b.GetWorkflowError(), "tick refused: one of text and topic is wanted")
+}

@@ -198,6 +198,8 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 	}
 	s.idles(t, run)
 	require.Equal(t, 3, s.inOrder(t, session, 1))
+	s.say(t, run, agent.CancelOrder{}) // it would hear what others emit
+	s.result(t, run)
 }
 
 // A daemon is found by what it hears, idle or not, and by every topic where it hears

@@ -36,7 +36,9 @@ func TestASchedule(t *testing.T) {
 	require.Equal(t, agent.Stopped, s.result(t, run).Status)
 	s.trigger(t, "words-"+s.queue) // it begins the next run
 	s.heard(t, session, "Event day.begins: {\"day\":1}", "good morning", "good morning")
-	s.idles(t, s.live(t, session))
+	run = s.live(t, session)
+	s.idles(t, run)
+	s.say(t, run, agent.CancelOrder{})
 
 	require.Equal(t, client.Scheduled{
 		ID: "words-" + s.queue, Session: session, Agent: "tester", Text: "good morning", Cron: "0 8 * * *",

@@ -1,13 +1,16 @@
 package testsuite
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
 )
 
 // Person answers, by rules, what runs ask of people. The first rule that fits
@@ -20,6 +23,10 @@ type Person struct {
 	Replies int
 	// Rules are tried in order.
 	Rules []Reaction
+	// Model answers questions that no rule is for, in the part of somebody who wants
+	// Goal; nil means that nobody does.
+	Model model.Model
+	Goal  string
 
 	mu   sync.Mutex
 	said []Said
@@ -120,12 +127,43 @@ func (v *visit) decide(q agent.Request) (*Said, error) {
 		if rule.Fail != "" {
 			return nil, fmt.Errorf("session %s asked what was not to be asked (%s): %s", q.Session, rule.Fail, q.Text)
 		}
-		if p.Replies > 0 && len(p.said) >= p.Replies {
-			return nil, fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.Replies, q.Session, q.Text)
-		}
-		return &Said{Request: q, Command: rule.command(q, p.by())}, nil
+		return &Said{Request: q, Command: rule.command(q, p.by())}, p.tired(q)
 	}
-	return nil, nil
+	if p.Model == nil || q.Type != agent.Question {
+		return nil, nil
+	}
+	if err := p.tired(q); err != nil {
+		return nil, err
+	}
+	text, err := p.think(q)
+	return &Said{Request: q, Command: agent.AnswerOrder{Order: agent.Order{By: p.by()}, Request: q.ID, Text: text}}, err
+}
+
+// tired is an error when the person has answered as often as it may.
+func (p *Person) tired(q agent.Request) error {
+	if p.Replies == 0 || len(p.said) < p.Replies {
+		return nil
+	}
+	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.Replies, q.Session, q.Text)
+}
+
+// think lets the model answer a question.
+func (p *Person) think(q agent.Request) (string, error) {
+	asked := q.Text
+	if q.Context != "" {
+		asked += "\n\n" + q.Context
+	}
+	if len(q.Choices) > 0 {
+		asked += "\n\nChoose one of: " + strings.Join(q.Choices, ", ")
+	}
+	reply, err := p.Model.Generate(context.Background(), &model.Request{
+		Instructions: "You are the person whom an assistant works for. What you want: " + p.Goal + " Answer its question with one short message and nothing else.",
+		Messages:     []agent.Message{agent.TextMessage(agent.RoleUser, asked)},
+	}, func(model.Delta) {})
+	if err != nil {
+		return "", fmt.Errorf("the person's model, asked %q: %w", q.Text, err)
+	}
+	return (agent.Message{Parts: reply.Parts}).TextOf(), nil
 }
 
 func (p *Person) by() string {

@@ -87,7 +87,8 @@ func TestARecordedConversation(t *testing.T) {
 	require.Len(t, paid, 2)
 }
 
-// The person does what its rules say, no more often than it may, and says so.
+// The person does what its rules say, or its model, no more often than it may, and
+// what it did can be read (HA-121, HA-122, HA-155).
 func TestThePerson(t *testing.T) {
 	var paid []string
 	ask := testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Which account?", "choices": []string{"main", "other"}}}}}
@@ -98,6 +99,7 @@ func TestThePerson(t *testing.T) {
 	}{
 		"answers":         {&testsuite.Person{Rules: []testsuite.Reaction{{Match: "account", Text: "the main one"}}}, agent.Completed, "the main one"},
 		"chooses":         {&testsuite.Person{Rules: []testsuite.Reaction{{Type: agent.Approval, Fail: "no"}, {Choice: "other"}}}, agent.Completed, "other"},
+		"has a model":     {&testsuite.Person{Goal: "spend nothing", Model: testsuite.NewScript(testsuite.Reply{Match: "Choose one of: main, other", Text: "neither"})}, agent.Completed, "neither"},
 		"stops the run":   {&testsuite.Person{Rules: []testsuite.Reaction{{Stop: "enough"}}}, agent.Stopped, ""},
 		"ignores":         {&testsuite.Person{Rules: []testsuite.Reaction{{Ignore: true}}}, agent.Suspended, ""},
 		"has other rules": {&testsuite.Person{Rules: []testsuite.Reaction{{Agent: "someone"}, {Tool: "pay", Approve: true}}}, agent.Suspended, ""},
@@ -111,12 +113,14 @@ func TestThePerson(t *testing.T) {
 				messages := script.Requests()[1].Messages
 				require.Contains(t, messages[len(messages)-1].Parts[0].Result.Text, c.told)
 				require.Len(t, c.person.Said(), 1)
+				require.Equal(t, "Which account?", c.person.Said()[0].Request.Text)
 			}
 		})
 	}
 }
 
-// What a stage can't play, or what the test did not want, fails it in words that help.
+// What a stage can't play, or what the test did not want, fails it in words that help
+// (HA-155).
 func TestWhatFailsATest(t *testing.T) {
 	var paid []string
 	ask := testsuite.Reply{Repeat: 3, Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Sure?"}}}}

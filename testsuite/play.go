@@ -95,7 +95,7 @@ func (p *play) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	own := append([]interceptor.WorkerInterceptor{&usher{play: p}}, p.of.parts.Register(env)...)
-	env.SetWorkerOptions(sdkworker.Options{Interceptors: own})
+	env.SetWorkerOptions(sdkworker.Options{Interceptors: own, DeadlockDetectionTimeout: idleFor}) // a busy machine is no fault
 	env.SetStartWorkflowOptions(startOptions(p.session))
 	env.SetTestTimeout(idleFor)
 	if execution > 0 {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,9 +46,9 @@ type price struct {
 
 // Reply is one answer of a [Script].
 type Reply struct {
-	// Match is a regular expression for what was said since the model's last reply,
-	// by people, tools and the runtime, a line for each message; a reply with one is
-	// a rule, and in a file stands under rules.
+	// Match is a regular expression for the last message or, where that is the
+	// runtime's note that the run goes on and no rule is for it, for the one before. A
+	// reply with a Match is a rule, and in a file stands under rules.
 	Match string `yaml:"match"`
 	// Text is what the model says; TextBytes adds that many bytes of random text.
 	Text      string `yaml:"text"`
@@ -205,10 +204,11 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 }
 
 func (s *Script) choose(req *model.Request, turn int) (Reply, bool) {
-	last := lastText(req.Messages)
-	for _, r := range s.file.Rules {
-		if r.match.MatchString(last) {
-			return r, true
+	for _, last := range []string{lastText(req.Messages), lastText(withoutNotes(req.Messages))} {
+		for _, r := range s.file.Rules {
+			if r.match.MatchString(last) {
+				return r, true
+			}
 		}
 	}
 	if turn < len(s.file.Replies) && !asksForSummary(req) {
@@ -307,25 +307,28 @@ func placeOf(messages []agent.Message) (place string, turn int) {
 	return fmt.Sprintf("%s#%d", first, turn), turn
 }
 
-// lastText is what was said since the model's last reply: by people, by tools, and by
-// the runtime, a line for each.
+// lastText is the text of the last message.
 func lastText(messages []agent.Message) string {
-	var lines []string
-	for _, m := range slices.Backward(messages) {
-		if m.Role == agent.RoleAssistant {
-			break
-		}
-		var said strings.Builder
-		said.WriteString(m.TextOf())
-		for _, p := range m.Parts {
-			if p.Result != nil {
-				said.WriteString(p.Result.Text)
-			}
-		}
-		lines = append(lines, said.String())
+	if len(messages) == 0 {
+		return ""
 	}
-	slices.Reverse(lines)
-	return strings.Join(lines, "\n")
+	m := messages[len(messages)-1]
+	var text strings.Builder
+	text.WriteString(m.TextOf())
+	for _, p := range m.Parts {
+		if p.Result != nil {
+			text.WriteString(p.Result.Text)
+		}
+	}
+	return text.String()
+}
+
+// withoutNotes leaves out what the runtime says last, once, of a run that goes on.
+func withoutNotes(messages []agent.Message) []agent.Message {
+	for len(messages) > 0 && messages[len(messages)-1].Note == agent.NoteResumed {
+		messages = messages[:len(messages)-1]
+	}
+	return messages
 }
 
 // randomText is text that does not compress, the same for a seed.

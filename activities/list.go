@@ -57,6 +57,9 @@ func boundedTools(source string, tools []agent.ToolSpec) error {
 	size := 0
 	for _, t := range tools {
 		size += len(t.Name) + len(t.Description) + len(t.Input)
+		if agent.JSONDepth(t.Input) > agent.MaxWrittenDepth {
+			return agent.Errorf(agent.TooLarge, "%s lists the tool %s, whose schema is nested more than %d levels deep", source, t.Name, agent.MaxWrittenDepth)
+		}
 	}
 	if len(tools) > maxListed || size > maxListedBytes {
 		return agent.Errorf(agent.TooLarge, "%s lists %d tools of %d bytes; at most %d of %d bytes are taken", source, len(tools), size, maxListed, maxListedBytes)

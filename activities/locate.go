@@ -154,8 +154,8 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // else Temporal has forgotten it
 		return nil, head, durable.ArriveRPC(err)
 	}
-	if err == nil && (last.GetWorkflowExecutionInfo().GetFirstRunId() != head.Run || !head.Status.Ended()) {
-		if err := d.sealOpen(ctx, session, &head); err != nil {
+	if run := last.GetWorkflowExecutionInfo().GetFirstRunId(); err == nil && (run != head.Run || !head.Status.Ended()) {
+		if err := d.sealOpen(ctx, session, run, &head); err != nil {
 			return nil, head, err
 		}
 	}
@@ -163,12 +163,14 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 	return view, head, err
 }
 
-func (d *Deeds) sealOpen(ctx context.Context, session string, head *store.Head) error {
+// sealOpen stores what a session's last run has not. A first run may have stored
+// nothing: then no head names it.
+func (d *Deeds) sealOpen(ctx context.Context, session, run string, head *store.Head) error {
 	open, err := signals.ReadOpen(ctx, d.Client, session, "")
 	if err != nil || len(open.Events) == 0 {
 		return err // a run that never began has none
 	}
-	digest, err := d.Log.Seal(ctx, open.Head, session, head.Run, open.Events)
+	digest, err := d.Log.Seal(ctx, open.Head, session, run, open.Events)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 		held.Model = reply.Model
 		return held, err
 	}
+	reply.Parts = tidied(reply.Parts, spec)
 	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && !in.Summary {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
@@ -156,12 +158,17 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		cancel(model.Fault(agent.FaultTimeout, 0, 0, "the model sent nothing for "+silence.String()))
 	})
 	defer watch.Stop()
+	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)
+		if streamed += len(delta.Text) + len(delta.Thinking); streamed > maxReply {
+			cancel(tooLong(spec.Model))
+			return
+		}
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
 			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
@@ -176,8 +183,15 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, "", nil
 }
 
-// outOfTime is the fault of a model that one of the two clocks gave up; nil where
-// something else ended the context, or nothing.
+// tooLong gives up a model that says more than can be kept: it might never end.
+func tooLong(name string) *agent.Error {
+	fault := model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the model had sent more than %d bytes, and was not done; lower max_output_tokens", maxReply))
+	fault.Code, fault.Provider.Model = agent.BadOutput, name
+	return fault
+}
+
+// outOfTime is the fault of a model that was given up, by one of the two clocks or
+// for its length; nil where something else ended the context, or nothing.
 func outOfTime(ctx context.Context) *agent.Error {
 	if fault, ok := errors.AsType[*agent.Error](context.Cause(ctx)); ok && fault.Provider != nil {
 		return fault
@@ -214,6 +228,9 @@ func checkOutput(spec *agent.Spec, parts []agent.Part) (output json.RawMessage, 
 		return nil, ""
 	}
 	answer := unfence(m.TextOf())
+	if agent.JSONDepth(answer) > agent.MaxWrittenDepth {
+		return nil, fmt.Sprintf("it is nested more than %d levels deep", agent.MaxWrittenDepth)
+	}
 	if fault := model.Fits(spec.Output, answer); fault != "" {
 		return nil, fault
 	}

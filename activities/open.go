@@ -45,6 +45,8 @@ type OpenResult struct {
 	// Behind are executions of runs before this one that were ended from outside:
 	// their last events may not be stored.
 	Behind []string `json:"behind,omitempty"`
+	// Lost says why those can't be looked for; empty where they can, or need not be.
+	Lost string `json:"lost,omitempty"`
 }
 
 func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
@@ -64,7 +66,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
-	out.Behind, err = d.behind(ctx, head, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
+	out.Behind, out.Lost, err = d.behind(ctx, head, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
 	return out, err
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -18,45 +20,69 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// maxBehind is how many executions before a run are looked at: those that were
-// ended before they had a part in the log are passed over.
-const maxBehind = 10
+// maxBehind is how many executions before a run are looked at. Runs that have failed
+// or were cancelled are not among them, but for the one that the head is of: however
+// many starts came to nothing, they don't hide one that was terminated.
+const maxBehind = 20
 
 // behind finds the executions of the session's runs before this one that were ended
 // from outside, the latest first, as far back as the run that the head is of, or
-// one that has ended by itself: they had no time to store their last events.
-func (d *Deeds) behind(ctx context.Context, head store.Head, session, execution string) (list []string, err error) {
+// one that has ended by itself: they had no time to store their last events. lost says
+// why the last events of the head's run can't be had, where it has not come to its end
+// and Temporal knows of it no more.
+func (d *Deeds) behind(ctx context.Context, head store.Head, session, execution string) (list []string, lost string, err error) {
 	if d.Client == nil { // a test environment, which has one run
-		return nil, nil
+		return nil, "", nil
 	}
 	page, err := d.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: maxBehind, Query: "WorkflowId = " + signals.Quote(session) + " AND WorkflowType = " + signals.Quote(signals.WorkflowType),
+		PageSize: maxBehind, Query: fmt.Sprintf("WorkflowId = %s AND WorkflowType = %s AND (ExecutionStatus NOT IN ('Failed', 'Canceled') OR RunId = %s)",
+			signals.Quote(session), signals.Quote(signals.WorkflowType), signals.Quote(head.Run)),
 	})
 	if err != nil {
-		return nil, durable.ArriveRPC(err)
+		return nil, "", durable.ArriveRPC(err)
 	}
+	known := head.Digest == "" || head.Status.Ended() || head.Import != ""
 	for _, info := range page.GetExecutions() { // the latest first
 		id := info.GetExecution().GetRunId()
 		if id == execution {
 			continue
 		}
 		if id == head.Run && head.Status.Ended() {
-			return list, nil
+			return list, "", nil
 		}
 		// The listing may be behind: it is this that tells.
 		described, err := d.Client.DescribeWorkflowExecution(ctx, session, id)
 		if err != nil {
-			return nil, durable.ArriveRPC(err)
+			return nil, "", durable.ArriveRPC(err)
 		}
 		info = described.GetWorkflowExecutionInfo()
 		if info.GetFirstRunId() == head.Run && head.Status.Ended() {
-			return list, nil
+			return list, "", nil
 		}
 		if cutOff(info) {
 			list = append(list, id)
 		}
+		known = known || info.GetFirstRunId() == head.Run
 	}
-	return list, nil
+	if len(list) > 0 || known {
+		return list, "", nil
+	}
+	return d.unlisted(ctx, session, head.Run)
+}
+
+// unlisted looks for a run that no listing has: it may be too young for that, or
+// forgotten.
+func (d *Deeds) unlisted(ctx context.Context, session, run string) (list []string, lost string, err error) {
+	described, err := d.Client.DescribeWorkflowExecution(ctx, session, run)
+	switch {
+	case errors.As(err, new(*serviceerror.NotFound)):
+		return nil, fmt.Sprintf("run %s did not come to its end, and Temporal knows nothing of it any more", run), nil
+	case err != nil:
+		return nil, "", durable.ArriveRPC(err)
+	case cutOff(described.GetWorkflowExecutionInfo()):
+		list = []string{run}
+	}
+	return list, "", nil
 }
 
 // cutOff tells whether an execution was ended from outside.

@@ -19,11 +19,14 @@ var Seal = durable.Activity[SealInput, SealResult]{Name: "fermata.seal"}
 
 // SealInput says where to look, not what to store.
 type SealInput struct {
-	Session string       `json:"session"`
-	Run     string       `json:"run"`
-	Upto    Place        `json:"upto"`
-	Agent   string       `json:"agent"`
-	Status  agent.Status `json:"status"` // running, suspended, or the end that the run has come to
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	Upto    Place  `json:"upto"`
+	// Stored names the chunk that ends there, where all of the log is stored already:
+	// then only the head is put. Empty where there is something to seal.
+	Stored string       `json:"stored,omitempty"`
+	Agent  string       `json:"agent"`
+	Status agent.Status `json:"status"` // running, suspended, or the end that the run has come to
 	// Version is that of the session's head as the run knows it.
 	Version int64         `json:"version"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
@@ -44,23 +47,31 @@ type SealResult struct {
 
 func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 	defer beat(ctx)()
-	open, err := d.openTail(ctx, in.Upto)
-	if err != nil {
-		return SealResult{}, err
-	}
-	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.Upto.Seq })
-	if n := len(events); n == 0 || events[n-1].Seq != in.Upto.Seq {
-		return SealResult{}, agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
-	}
-	digest, err := d.Log.Seal(ctx, open.head, in.Session, in.Run, events)
-	if err != nil {
-		return SealResult{}, err
+	digest := in.Stored
+	if digest == "" {
+		var err error
+		if digest, err = d.sealTail(ctx, in); err != nil {
+			return SealResult{}, err
+		}
 	}
 	version, err := d.putHead(ctx, store.Head{
 		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Execution: activity.GetInfo(ctx).WorkflowExecution.RunID, Begun: in.Begun, Agent: in.Agent,
 		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
 	return SealResult{Head: digest, Version: version}, err
+}
+
+// sealTail stores the open part of a log and returns the chunk's name.
+func (d *Deeds) sealTail(ctx context.Context, in SealInput) (string, error) {
+	open, err := d.openTail(ctx, in.Upto)
+	if err != nil {
+		return "", err
+	}
+	events := slices.DeleteFunc(slices.Clone(open.events), func(e agent.Event) bool { return e.Seq > in.Upto.Seq })
+	if n := len(events); n == 0 || events[n-1].Seq != in.Upto.Seq {
+		return "", agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
+	}
+	return d.Log.Seal(ctx, open.head, in.Session, in.Run, events)
 }
 
 // late tells whether a head comes from an execution that was terminated, and whose
@@ -84,8 +95,8 @@ func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 		return 0, readErr
 	case stored.Run != h.Run && !stored.Begun.Before(h.Begun), late(stored, h):
 		return 0, err
-	case stored.Digest == h.Digest && stored.Status == h.Status:
-		return stored.Version, nil
+	case stored.Digest == h.Digest && stored.Status == h.Status && stored.Updated.Equal(h.Updated):
+		return stored.Version, nil // by an attempt of the same step
 	}
 	h.Version = stored.Version + 1
 	return h.Version, d.Log.Store().PutHead(ctx, h)

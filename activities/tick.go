@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -25,47 +26,52 @@ type TickResult struct {
 	Run     string `json:"run"`
 }
 
-func (d *Deeds) tick(ctx context.Context, t agent.Tick) (out TickResult, err error) {
+func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 	info := activity.GetInfo(ctx)
-	order := agent.Order{ID: tickID(info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID), By: t.By}
-	out.Session = t.Session
-	if t.Topic != "" {
-		out.Run, err = d.tickEvent(ctx, t, order, info.TaskQueue)
-	} else {
-		out.Run, err = d.tickText(ctx, t, order, info.TaskQueue)
+	id := tickID(info.WorkflowExecution.ID + "/" + info.WorkflowExecution.RunID)
+	start := agent.Start{V: agent.Version, Agent: t.Agent, By: t.By}
+	if t.Topic == "" { // a run that it begins has it from the start, under the same id
+		start.Input, start.ID = agent.Input{Text: t.Text}, id
 	}
-	return out, err
+	options := signals.StartOptions(t.Session, info.TaskQueue, start, time.Now())
+	ack, err := signals.SayOrStart(ctx, d.Client, options, start, signals.TickOrder(t, id))
+	if err == nil && ack.Effect == agent.Moot {
+		ack.Run, err = d.tickMoot(ctx, t.Session, id, ack)
+	}
+	if err != nil {
+		e := durable.Within("tick", err)
+		e.Retryable = e.Retryable || tickLater(err)
+		return TickResult{}, e
+	}
+	return TickResult{Session: t.Session, Run: ack.Run}, nil
+}
+
+// tickLater tells whether a later run, or the same one later, may take what was
+// refused. What is too large by itself was refused before.
+func tickLater(err error) bool {
+	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.TooLarge}, func(c agent.Code) bool { return errors.Is(err, c) })
+}
+
+// tickMoot looks what became of a tick whose run came to its end: that run, or one
+// before it, may have it. One that had no part in the log, since what it was
+// started with can't be, tells why itself: the next would come to nothing too.
+func (d *Deeds) tickMoot(ctx context.Context, session, id string, ack agent.Ack) (run string, err error) {
+	ended := durable.Arrive(d.Client.GetWorkflow(ctx, session, ack.Run).Get(ctx, nil))
+	head, err := d.Log.Store().Head(ctx, session)
+	if err != nil && !errors.Is(err, agent.NotFound) {
+		return "", err
+	}
+	if i := slices.IndexFunc(head.Posts, func(p agent.Post) bool { return p.ID == id }); i >= 0 {
+		return head.Posts[i].Run, nil
+	}
+	if ended != nil && !errors.Is(ended, durable.ErrCancelled) && head.Run != ack.Run {
+		return "", ended
+	}
+	return "", agent.Errorf(agent.Closed, "the run of session %s came to its end first (%s)", session, ack.Status)
 }
 
 // tickID names what a tick says: as long as an id may be, whatever the schedule is called.
 func tickID(execution string) string {
 	sum := sha256.Sum256([]byte(execution))
 	return "tick-" + hex.EncodeToString(sum[:16])
-}
-
-// tickText says a text: to the live run, or as the input of the next.
-func (d *Deeds) tickText(ctx context.Context, t agent.Tick, o agent.Order, queue string) (string, error) {
-	start := agent.Start{V: agent.Version, Agent: t.Agent, Input: agent.Input{Text: t.Text}, By: t.By, ID: o.ID}
-	run, err := d.Client.SignalWithStartWorkflow(ctx, t.Session, string(agent.Send), agent.SendOrder{Order: o, Text: t.Text},
-		signals.StartOptions(t.Session, queue, start, time.Now()), signals.WorkflowType, start)
-	if err != nil {
-		return "", durable.ArriveRPC(err)
-	}
-	return run.GetRunID(), nil
-}
-
-// tickEvent emits an event, to a daemon that is begun where it is not live.
-func (d *Deeds) tickEvent(ctx context.Context, t agent.Tick, o agent.Order, queue string) (string, error) {
-	start := agent.Start{V: agent.Version, Agent: t.Agent, By: t.By}
-	options := signals.StartOptions(t.Session, queue, start, time.Now())
-	ack, err := signals.SayOrStart(ctx, d.Client, options, start, agent.EmitOrder{Order: o, Topic: t.Topic, Payload: t.Payload})
-	if err == nil && ack.Effect == agent.Moot {
-		err = agent.Errorf(agent.Closed, "the run of session %s came to its end first (%s)", t.Session, ack.Status)
-	}
-	if errors.Is(err, agent.Closed) || errors.Is(err, agent.Stale) { // the next run may take it
-		e := durable.Within("tick", err)
-		e.Retryable = true
-		return "", e
-	}
-	return ack.Run, err
 }

@@ -180,6 +180,11 @@ func (d *Deeds) bear(ctx context.Context, set map[string]json.RawMessage, in Too
 	for k, v := range state {
 		size += len(k) + len(v)
 	}
+	for k, v := range set {
+		if agent.JSONDepth(v) > agent.MaxWrittenDepth {
+			return agent.Errorf(agent.TooLarge, "the call was made, but what it set was not kept: %s is nested more than %d levels deep", k, agent.MaxWrittenDepth)
+		}
+	}
 	if size > maxState {
 		return agent.Errorf(agent.TooLarge, "the call was made, but what it set was not kept: the session's state would have %d bytes, and at most %d are taken", size, maxState)
 	}
@@ -191,7 +196,8 @@ func again(ctx context.Context, err error, in ToolInput, attempt int) error {
 	if stopped(ctx) || errors.Is(err, agent.Denied) || attempt >= in.Attempts {
 		return nil
 	}
-	return &agent.Error{Code: agent.ToolFailed, Message: err.Error(), Retryable: true, Err: err}
+	const most = 2000 // bytes; the last attempt's is told to the model as a whole
+	return &agent.Error{Code: agent.ToolFailed, Message: agent.Cut(err.Error(), most, len(err.Error())), Retryable: true}
 }
 
 // verdict says to the model what a failed call means.

@@ -32,7 +32,8 @@ type EmitOptions struct {
 type Emitted struct {
 	// Sent counts the runs that took it.
 	Sent int `json:"sent"`
-	// Failed are the runs that wait and could not be told, by session.
+	// Failed are the runs that wait and could not be told, by session: also daemons
+	// that are being stopped, whose next run may be told.
 	Failed []NotEmitted `json:"failed,omitempty"`
 }
 
@@ -67,7 +68,7 @@ func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOpt
 		}
 		order.Payload = raw
 	}
-	if err := checkCommand(order); err != nil {
+	if _, err := checkCommand(order); err != nil {
 		return Emitted{}, err
 	}
 	if o.Session != "" {
@@ -136,7 +137,12 @@ func (e *emitter) one(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	}
 }
 
-// waitsNoMore tells that a run does not wait for the event, or not any more.
+// waitsNoMore tells that a run does not wait for the event, or not any more. One that
+// would hear it, if it were not being stopped, says that it is worth another try.
 func waitsNoMore(err error) bool {
+	var e *agent.Error
+	if errors.As(err, &e) && e.Retryable {
+		return false
+	}
 	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.NotFound, agent.NotSuspended}, func(c agent.Code) bool { return errors.Is(err, c) })
 }

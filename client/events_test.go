@@ -35,8 +35,10 @@ type theatre struct {
 	info  *workflowpb.WorkflowExecutionInfo // of the last execution
 	away  bool                              // no worker answers
 	asked int                               // queries
-	// asking is called with each answer that is on its way.
+	// asking is called with each answer that is on its way, and ahead is what the
+	// worker makes of what is behind the run's last task.
 	asking func()
+	ahead  []agent.Event
 }
 
 // inBubble runs a test in fake time. The packers of chunks, of which a process
@@ -95,7 +97,7 @@ func (th *theatre) QueryWorkflow(_ context.Context, _, execution, name string, a
 	require.Equal(th.t, signals.Tail.Name, name)
 	a := tailAnswer{open: signals.Open{Head: th.head.Digest}}
 	if execution == th.info.GetExecution().GetRunId() {
-		a.open = signals.OpenOf(th.head.Digest, th.all[len(th.all)-th.open:], args[0].(signals.After))
+		a.open = signals.OpenOf(th.head.Digest, append(th.all[len(th.all)-th.open:len(th.all):len(th.all)], th.ahead...), args[0].(signals.After))
 	}
 	th.asking()
 	return a, nil

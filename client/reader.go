@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -162,9 +164,44 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 	return nil
 }
 
-// tail asks an execution for what is open of its log. Of a run that is new to the
-// reader it asks for all of that, to see that it goes on where the reader is.
+// tail asks an execution for what is open of its log. A worker that does not have
+// the run at hand makes it anew from its history, and where that has grown since the
+// run's last task, the worker goes ahead of the next one, which may go another way.
+// A question that comes while a task is open is answered behind it. So where the
+// history has grown meanwhile the same is asked again, and what both answers tell
+// is so.
 func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (signals.Open, error) {
+	was, err := r.ask(ctx, info)
+	for err == nil && len(was.Events) > 0 {
+		var d *workflowservice.DescribeWorkflowExecutionResponse
+		if d, err = r.client.temporal.DescribeWorkflowExecution(ctx, r.session, info.GetExecution().GetRunId()); err != nil {
+			return was, durable.ArriveRPC(err)
+		}
+		now := d.GetWorkflowExecutionInfo()
+		if now.GetHistoryLength() == info.GetHistoryLength() {
+			return was, nil
+		}
+		var is signals.Open
+		if is, err = r.ask(ctx, info); err != nil || is.Head == was.Head {
+			return agreed(was, is), err
+		}
+		was, info = is, now // a part was sealed between the two
+	}
+	return was, err
+}
+
+// agreed is what two answers have in common.
+func agreed(a, b signals.Open) signals.Open {
+	n := 0
+	for n < min(len(a.Events), len(b.Events)) && reflect.DeepEqual(a.Events[n], b.Events[n]) {
+		n++
+	}
+	return signals.Open{Head: b.Head, Events: b.Events[:n], More: a.More && n == len(a.Events)}
+}
+
+// ask asks once. Of a run that is new to the reader it asks for all that is open, to
+// see that it goes on where the reader is.
+func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (signals.Open, error) {
 	from := r.seq
 	if r.run != info.GetFirstRunId() {
 		from = min(from, r.begun)
@@ -238,7 +275,7 @@ func (r *reader) hand(events []agent.Event, run string) error {
 			continue
 		case e.Seq > r.seq+1:
 			return agent.Errorf(agent.ChunkMissing, "events %d to %d are neither in the store nor in the run: restore the store from a backup", r.seq+1, e.Seq-1)
-		case e.Started != nil && r.run == r.only && e.Started.Run != r.only:
+		case e.Started != nil && r.only != "" && r.run == r.only && e.Started.Run != r.only:
 			r.over = true
 			return nil
 		}

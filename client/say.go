@@ -22,21 +22,32 @@ const atOnce = 8
 // gates hold a client to [atOnce]. Sessions share them by hash, so that there is
 // nothing to clean up after a session; two that share one may wait for each other.
 type gates struct {
-	seed maphash.Seed
-	gate [64]chan struct{}
+	seed  maphash.Seed
+	gate  [64]chan struct{}
+	large [64]chan struct{}
 }
+
+// largeFrom is the size in bytes from which on a verb is said alone: what is under
+// way to a run comes with one workflow task, and an answer to more than 4 MB of it
+// never arrives.
+const largeFrom = 64 << 10
 
 func newGates() gates {
 	g := gates{seed: maphash.MakeSeed()}
 	for i := range g.gate {
-		g.gate[i] = make(chan struct{}, atOnce)
+		g.gate[i], g.large[i] = make(chan struct{}, atOnce), make(chan struct{}, 1)
 	}
 	return g
 }
 
-// enter waits for the session's gate; whoever entered has to leave.
-func (g *gates) enter(ctx context.Context, session string) (leave func(), err error) {
-	gate := g.gate[maphash.String(g.seed, session)%uint64(len(g.gate))]
+// enter waits for the session's gate for something of a size; whoever entered has
+// to leave.
+func (g *gates) enter(ctx context.Context, session string, size int) (leave func(), err error) {
+	i := maphash.String(g.seed, session) % uint64(len(g.gate))
+	gate := g.gate[i]
+	if size >= largeFrom {
+		gate = g.large[i]
+	}
 	select {
 	case gate <- struct{}{}:
 		return func() { <-gate }, nil
@@ -51,10 +62,11 @@ func (c *Client) say(ctx context.Context, session string, command agent.Command)
 	if session == "" {
 		return agent.Ack{}, agent.Errorf(agent.InvalidInput, "%s refused: session is missing", command.Verb()).At("session")
 	}
-	if err := checkCommand(command); err != nil {
+	size, err := checkCommand(command)
+	if err != nil {
 		return agent.Ack{}, err
 	}
-	leave, err := c.gates.enter(ctx, session)
+	leave, err := c.gates.enter(ctx, session, size)
 	if err != nil {
 		return agent.Ack{}, fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, err)
 	}
@@ -62,15 +74,16 @@ func (c *Client) say(ctx context.Context, session string, command agent.Command)
 	return signals.Say(ctx, c.temporal, session, command)
 }
 
-func checkCommand(command agent.Command) error {
+// checkCommand returns the size of a verb's payload in bytes.
+func checkCommand(command agent.Command) (size int, err error) {
 	raw, err := json.Marshal(command)
 	if err != nil {
-		return agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
+		return 0, agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
 	}
 	if _, refusal := signals.Decode(command.Verb(), raw); refusal != nil {
-		return refusal
+		return 0, refusal
 	}
-	return nil
+	return len(raw), nil
 }
 
 // patience is how long a verb waits for a worker before it is left as a signal.

@@ -145,6 +145,10 @@ func TestEmit(t *testing.T) {
 			switch session {
 			case "s-03":
 				return agent.Ack{}, agent.Errorf(agent.Stale, "waits for another payload")
+			case "s-07":
+				stopping := agent.Errorf(agent.Stale, "the run is being stopped")
+				stopping.Retryable = true
+				return agent.Ack{}, stopping
 			case "s-04":
 				return agent.Ack{}, errCompleted
 			case "s-06":
@@ -156,10 +160,11 @@ func TestEmit(t *testing.T) {
 		}
 		got, err := New(f, nil).Emit(t.Context(), "orders.paid", map[string]int{"order": 42}, &EmitOptions{ID: "e-1", By: "shop"})
 		require.NoError(t, err)
-		require.Equal(t, 25, got.Sent)
-		require.Len(t, got.Failed, 2)
+		require.Equal(t, 24, got.Sent)
+		require.Len(t, got.Failed, 3)
 		require.Equal(t, []string{"s-02", "r-02"}, []string{got.Failed[0].Session, got.Failed[0].Run})
 		require.Equal(t, agent.NoWorker, got.Failed[1].Error.Code)
+		require.Equal(t, []any{"s-07", agent.Stale}, []any{got.Failed[2].Session, got.Failed[2].Error.Code}, "its sender has the event yet")
 		require.EqualValues(t, atOnce, most.Load())
 		require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND (FermataWaitsFor = 'topic:orders.paid' OR FermataWaitsFor = 'every_topic')", f.queries[0])
 		require.Contains(t, f.said, agent.Command(agent.EmitOrder{Order: agent.Order{ID: "e-1", By: "shop", Run: "r-00"}, Topic: "orders.paid", Payload: []byte(`{"order":42}`)}))

@@ -11,9 +11,7 @@ import (
 	otelsdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
-	"go.temporal.io/server/common/dynamicconfig"
 	"go.temporal.io/server/common/membership/static"
-	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/common/primitives"
 	"go.temporal.io/server/temporal"
 	"go.uber.org/fx"
@@ -51,7 +49,7 @@ func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog) (*instanc
 		if err != nil {
 			return nil, "", err
 		}
-		i, err := launch(serverConfig(ports, db), o.settings(), log)
+		i, err := launch(serverConfig(ports, db), o, log)
 		if err == nil {
 			return i, ports[primitives.FrontendService].String(), nil
 		}
@@ -90,7 +88,7 @@ func isListenError(err error) bool {
 
 // launch builds the server and starts it, in a goroutine of its own: where the
 // server would end the process, serverLog ends the goroutine.
-func launch(cfg *config.Config, settings dynamicconfig.Client, log *serverLog) (*instance, error) {
+func launch(cfg *config.Config, o *Options, log *serverLog) (*instance, error) {
 	i := &instance{conns: newConnections()}
 	var err error
 	done := make(chan struct{})
@@ -108,8 +106,8 @@ func launch(cfg *config.Config, settings dynamicconfig.Client, log *serverLog) (
 			temporal.ForServices(temporal.DefaultServices),
 			temporal.WithStaticHosts(staticHosts(cfg)),
 			temporal.WithLogger(log),
-			temporal.WithDynamicConfigClient(settings),
-			temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
+			temporal.WithDynamicConfigClient(o.settings()),
+			temporal.WithCustomMetricsHandler(o.metrics()),
 			temporal.WithClientFactoryProvider(i.conns),
 		)
 		if err == nil {

@@ -27,7 +27,7 @@ func TestPortTakenInTheLastMoment(t *testing.T) {
 		require.NoError(t, err)
 		thief, err := net.ListenTCP("tcp", ports[s])
 		require.NoError(t, err)
-		_, err = launch(serverConfig(ports, db), settings, log)
+		_, err = launch(serverConfig(ports, db), nil, log)
 		require.Error(t, err)
 		assert.True(t, isListenError(err), "%s: %v", s, err)
 		log.reset()

@@ -50,6 +50,10 @@ var settings = dynamicconfig.StaticClient{
 	// With 10, the default, fifty concurrent resumes of one run mostly time out.
 	dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key(): 1000,
 
+	// With 20 MB, the default, a few updates of 1 MB come with one workflow task,
+	// whose answer repeats them: one over 4 MB never arrives, and the run stands still.
+	dynamicconfig.WorkflowExecutionMaxInFlightUpdatePayloads.Key(): 2 << 20,
+
 	// Timers are rounded up to this, a second by default.
 	dynamicconfig.TimerProcessorMaxTimeShift.Key(): time.Millisecond,
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/metrics"
 )
 
 // Options say what server to start. The zero value, and nil, give a server that
@@ -46,6 +47,14 @@ type Options struct {
 	// continue as new. Zero means the server's own 4096; a small number lets a test
 	// see in a second what takes a run hours.
 	ContinueAsNewAt int
+
+	// UpdatesInFlight is how many updates of one workflow may be under way at once.
+	// Zero means 1000; the default of a server is 10, which a test can have here.
+	UpdatesInFlight int
+
+	// Metrics gets what the server measures of itself. Nil means that it measures
+	// nothing.
+	Metrics metrics.Handler
 
 	// Logger gets the server's own log from level warn upwards. Nil means
 	// silence.
@@ -80,12 +89,24 @@ func (o *Options) retention() time.Duration {
 
 // settings are the server's dynamic configuration.
 func (o *Options) settings() dynamicconfig.StaticClient {
-	if o == nil || o.ContinueAsNewAt == 0 {
+	if o == nil {
 		return settings
 	}
 	own := maps.Clone(settings)
-	own[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = o.ContinueAsNewAt
+	if o.ContinueAsNewAt > 0 {
+		own[dynamicconfig.HistoryCountSuggestContinueAsNew.Key()] = o.ContinueAsNewAt
+	}
+	if o.UpdatesInFlight > 0 {
+		own[dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key()] = o.UpdatesInFlight
+	}
 	return own
+}
+
+func (o *Options) metrics() metrics.Handler {
+	if o == nil || o.Metrics == nil {
+		return metrics.NoopMetricsHandler
+	}
+	return o.Metrics
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -141,6 +162,9 @@ func (o *Options) validate() error {
 	}
 	if o != nil && o.ContinueAsNewAt < 0 {
 		return fmt.Errorf("devserver: ContinueAsNewAt is %d, and must not be negative", o.ContinueAsNewAt)
+	}
+	if o != nil && o.UpdatesInFlight < 0 {
+		return fmt.Errorf("devserver: UpdatesInFlight is %d, and must not be negative", o.UpdatesInFlight)
 	}
 	_, err := o.addr()
 	return err

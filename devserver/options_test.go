@@ -59,12 +59,13 @@ func TestAddrMustBeLoopback(t *testing.T) {
 
 func TestOptionsRefused(t *testing.T) {
 	for text, o := range map[string]*Options{
-		"exclude each other":   {InMemory: true, DataDir: "x"},
-		"shorter than":         {InMemory: true, Retention: time.Minute},
-		"missing port":         {InMemory: true, Addr: "127.0.0.1"},
-		`port "http" is not a`: {InMemory: true, Addr: "127.0.0.1:http"},
-		"not a number from 0":  {InMemory: true, Addr: "127.0.0.1:65536"},
-		"must not be negative": {InMemory: true, ContinueAsNewAt: -1},
+		"exclude each other":    {InMemory: true, DataDir: "x"},
+		"shorter than":          {InMemory: true, Retention: time.Minute},
+		"missing port":          {InMemory: true, Addr: "127.0.0.1"},
+		`port "http" is not a`:  {InMemory: true, Addr: "127.0.0.1:http"},
+		"not a number from 0":   {InMemory: true, Addr: "127.0.0.1:65536"},
+		"ContinueAsNewAt is -1": {InMemory: true, ContinueAsNewAt: -1},
+		"UpdatesInFlight is -1": {InMemory: true, UpdatesInFlight: -1},
 	} {
 		_, err := Start(t.Context(), o)
 		assert.ErrorContains(t, err, text)

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -107,12 +108,21 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 	require.NoError(t, err)
 
 	taken, failed := make(chan order, shops*orders), make(chan error, shops)
+	var selling sync.WaitGroup
 	for shop := range shops {
-		go func() { failed <- s.sell(t.Context(), session, shop, orders, taken) }()
+		selling.Go(func() {
+			if err := s.sell(t.Context(), session, shop, orders, taken); err != nil {
+				failed <- err
+			}
+		})
 	}
 	for stop := range stops {
 		for range shops * orders / (stops + 1) {
-			<-taken
+			select {
+			case <-taken:
+			case err := <-failed:
+				require.NoError(t, err)
+			}
 		}
 		_, err := run.Stop(t.Context(), fmt.Sprintf("stop %d", stop), 5*time.Second)
 		require.NoError(t, err)
@@ -120,9 +130,9 @@ func TestADaemonHandlesEachEventOnce(t *testing.T) {
 		run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 		require.NoError(t, err)
 	}
-	for range shops {
-		require.NoError(t, <-failed)
-	}
+	selling.Wait()
+	close(failed)
+	require.NoError(t, <-failed)
 	s.idles(t, run)
 	require.Equal(t, orders, s.inOrder(t, session, shops))
 	require.Len(t, b.written, shops*orders/10)
@@ -190,6 +200,11 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 	}
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), session, run.ID, "a test"))
 	close(hangs)
+	for range 25 { // starts that come to nothing don't hide it
+		run, err = s.Start(t.Context(), "nobody", "go", &client.StartOptions{Session: session})
+		require.NoError(t, err)
+		require.Equal(t, agent.Failed, s.result(t, run).Status)
+	}
 	run, err = s.Start(t.Context(), "clerk", "", &client.StartOptions{Session: session})
 	require.NoError(t, err)
 	for n := range 3 { // its sender has not heard that they were taken
@@ -200,6 +215,41 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 	require.Equal(t, 3, s.inOrder(t, session, 1))
 	s.say(t, run, agent.CancelOrder{}) // it would hear what others emit
 	s.result(t, run)
+}
+
+// What waits for a paused daemon outlives all that Temporal knows of it; the next run
+// says that what else there was is lost.
+func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
+	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}}}
+	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
+	run := s.begin(t, "", nil)
+	s.suspended(t, run)
+	s.say(t, run, agent.PauseOrder{})
+	for n := range 2 {
+		s.say(t, run, agent.EmitOrder{Order: agent.Order{ID: fmt.Sprintf("shop-0-%d", n)}, Topic: "orders.new"})
+	}
+	require.Eventually(t, func() bool {
+		head, err := s.store.Head(t.Context(), run.Session)
+		return err == nil && len(head.Inbox.Events) == 2
+	}, patience, 10*time.Millisecond)
+	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "a test"))
+	s.forget(t, run.Session, []string{run.ID})
+	next := s.begin(t, "", &client.StartOptions{Session: run.Session})
+	s.idles(t, next)
+	require.Equal(t, 2, s.inOrder(t, run.Session, 1))
+	head, err := s.store.Head(t.Context(), run.Session)
+	require.NoError(t, err)
+	view, err := store.NewLog(s.store).View(t.Context(), head.Digest)
+	require.NoError(t, err)
+	lost := ""
+	for _, e := range view.Events() {
+		if e.Started != nil {
+			lost = e.Started.Lost
+		}
+	}
+	require.Contains(t, lost, run.ID)
+	s.say(t, next, agent.CancelOrder{})
+	s.result(t, next)
 }
 
 // A daemon is found by what it hears, idle or not, and by every topic where it hears

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,9 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	temporal "go.temporal.io/sdk/client"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -21,10 +24,11 @@ func TestASchedule(t *testing.T) {
 	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "seen", Repeat: 9})
 	s.work(t, agent.Definition{Daemon: &agent.Daemon{Topics: []string{"day.begins"}}}, script)
 	session := "watch-" + s.queue
-	spec := client.ScheduleSpec{Every: time.Hour, Session: session, Agent: "tester", Topic: "day.begins", Payload: map[string]int{"day": 1}}
+	const never = "0 0 1 1 * 2090" // a tick of its own would be one too many
+	spec := client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Topic: "day.begins", Payload: map[string]int{"day": 1}}
 	require.NoError(t, s.Schedule(t.Context(), "events-"+s.queue, spec))
 	require.ErrorIs(t, s.Schedule(t.Context(), "events-"+s.queue, spec), agent.Busy)
-	require.NoError(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: "0 8 * * *", Session: session, Agent: "tester", Text: "good morning"}))
+	require.NoError(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Text: "good morning"}))
 
 	s.trigger(t, "events-"+s.queue)
 	run := s.live(t, session)
@@ -41,11 +45,59 @@ func TestASchedule(t *testing.T) {
 	s.say(t, run, agent.CancelOrder{})
 
 	require.Equal(t, client.Scheduled{
-		ID: "words-" + s.queue, Session: session, Agent: "tester", Text: "good morning", Cron: "0 8 * * *",
+		ID: "words-" + s.queue, Session: session, Agent: "tester", Text: "good morning", Cron: never,
 	}, s.scheduled(t, "words-"+s.queue))
 	require.NoError(t, s.Unschedule(t.Context(), "words-"+s.queue))
 	require.NoError(t, s.Unschedule(t.Context(), "events-"+s.queue))
 	require.ErrorIs(t, s.Unschedule(t.Context(), "words-"+s.queue), agent.NotFound)
+}
+
+// tick says something as a schedule does.
+func (s *stage) tick(t *testing.T, tick agent.Tick) (out activities.TickResult, err error) {
+	t.Helper()
+	run, err := s.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{TaskQueue: s.queue}, signals.TickType, tick)
+	require.NoError(t, err)
+	err = run.Get(t.Context(), &out)
+	return out, err
+}
+
+// A tick for which no run can begin fails at once, with why.
+func TestATickThatNoRunCanTake(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript())
+	for session, tick := range map[string]agent.Tick{
+		"no-daemon": {Agent: "tester", Topic: "day.begins"}, "nobody": {Agent: "nobody", Topic: "day.begins"}, "unheard": {Agent: "nobody", Text: "good morning"},
+	} {
+		tick.Session = session + "-" + s.queue
+		want := map[string]agent.Code{"tester": agent.InvalidInput, "nobody": agent.UnknownAgent}[tick.Agent]
+		_, err := s.tick(t, tick)
+		require.ErrorContains(t, err, string(want), session)
+	}
+}
+
+// What a tick says while a run is being stopped is said to the next one.
+func TestATickThatMeetsAStop(t *testing.T) {
+	s := on(t, devserver.ForPackage(t))
+	begun := make(chan string, 1)
+	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`},
+		testsuite.Reply{Match: "^work$", Calls: []testsuite.Call{{Tool: "block", Arguments: map[string]any{}}}}, testsuite.Reply{Text: "seen", Repeat: 9})
+	s.work(t, agent.Definition{Daemon: &agent.Daemon{Topics: []string{"day.begins"}}}, script, block(begun))
+	for name, tick := range map[string]agent.Tick{"text": {Text: "good morning"}, "event": {Topic: "day.begins"}} {
+		run := s.begin(t, "work", &client.StartOptions{Session: name + "-" + s.queue})
+		<-begun
+		s.say(t, run, agent.StopOrder{Deadline: agent.Duration(4 * time.Second)})
+		tick.Session, tick.Agent = run.Session, "tester"
+		out, err := s.tick(t, tick)
+		require.NoError(t, err)
+		require.NotEqual(t, run.ID, out.Run)
+		next := s.live(t, run.Session)
+		require.Equal(t, out.Run, next.ID)
+		s.idles(t, next)
+		messages, err := s.Transcript(t.Context(), run.Session)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(messagesText(messages), map[string]string{"text": "good morning", "event": "Event day.begins"}[name]))
+		s.say(t, next, agent.CancelOrder{})
+		s.result(t, next)
+	}
 }
 
 func (s *stage) trigger(t *testing.T, id string) {

@@ -139,6 +139,29 @@ func TestForkALiveRun(t *testing.T) {
 	s.rest(t, run)
 }
 
+// A session's first run, of which nothing is stored yet, can be forked, and the
+// fork's log be read from its beginning (OA-87).
+func TestForkAFirstRun(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "again", Text: "done"}, testsuite.Reply{Match: ".*", Delay: time.Minute}))
+	run := s.begin(t, "hello", nil)
+	s.until(t, run, agent.TurnStarted)
+	anew, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{NewSession: true, Text: "again"})
+	require.NoError(t, err)
+	fork, err := anew.Begin(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, s.rest(t, fork).Status)
+	var runs []string
+	for e, err := range client.StoredEvents(t.Context(), s.dir, fork.Session, "") {
+		require.NoError(t, err)
+		if e.Type == agent.RunStarted {
+			runs = append(runs, e.Run)
+		}
+	}
+	require.Equal(t, []string{run.ID, fork.ID}, runs)
+	_, err = run.Cancel(t.Context(), "")
+	require.NoError(t, err)
+}
+
 // A fork in place goes on in the same session: the log tells of both, the model
 // knows of one, and going back to before the fork finds what it left (HX-26,
 // HX-28, HX-66, HX-71, OA-39, OA-97).

@@ -129,7 +129,7 @@ func TestAWorkerWithoutWork(t *testing.T) {
 	f.endsBy(t, run, "a")
 	second := warned("b")
 	require.Len(t, second, 1)
-	require.Equal(t, "build b of deployment "+f.name+" gets no work yet: build a is current", second[0].Message)
+	require.Equal(t, "build b of deployment "+f.name+" gets no work but a share of a ramp and what is pinned to it: build a is current", second[0].Message)
 	require.Empty(t, warned("a"))
 }
 

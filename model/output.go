@@ -29,13 +29,16 @@ func Fits(schema, value json.RawMessage) string {
 		return "it is not JSON: " + err.Error()
 	}
 	if err := resolved.Validate(v); err != nil {
-		return err.Error()
+		return shorten(err.Error()) // it may quote the value
 	}
 	return ""
 }
 
 func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	var s jsonschema.Schema
+	if agent.JSONDepth(schema) > agent.MaxWrittenDepth {
+		return nil, agent.Errorf(agent.InvalidInput, "output is nested more than %d levels deep", agent.MaxWrittenDepth).At("output")
+	}
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "output is not a JSON Schema: %w", err).At("output")
 	}

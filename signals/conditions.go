@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -97,6 +98,9 @@ func tidy(c *agent.Condition, within string) error {
 	if err := agent.CheckTopic(event.Topic); err != nil {
 		return err.At(within + "event.topic")
 	}
+	if refers(event.Match) {
+		return agent.Errorf(agent.InvalidInput, "%sevent.match has a $ref, which is not taken here: write out what it stands for", within).At(within + "event.match")
+	}
 	if _, err := schemaOf(event.Match); err != nil {
 		return agent.Errorf(agent.InvalidInput, "%sevent.match is not a JSON Schema: %w", within, err).At(within + "event.match")
 	}
@@ -114,6 +118,26 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	}
 	resolved, err := schema.Resolve(nil) //workflowcheck:ignore a schema means the same wherever it is read
 	return resolved, err
+}
+
+// refers tells whether a schema refers to another, or to itself: conditions are
+// mostly a model's, and to follow a schema that goes round in a circle ends the
+// whole process.
+func refers(schema json.RawMessage) bool {
+	var list []json.RawMessage
+	if json.Unmarshal(schema, &list) == nil {
+		return slices.ContainsFunc(list, refers)
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(schema, &object) != nil {
+		return false
+	}
+	for key, below := range object { //workflowcheck:ignore whether there is one does not depend on the order
+		if key == "$ref" || key == "$dynamicRef" || refers(below) {
+			return true
+		}
+	}
+	return false
 }
 
 // Matches tells whether an event's payload fits a schema; no schema fits every

@@ -25,7 +25,10 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		`{"event":{}}`:                               "event.topic",
 		`{"event":{"topic":"x","match":{"type":3}}}`: "event.match",
 		`{"event":{"topic":"x","match":"x"}}`:        "event.match",
-		`{"any":[{"event":{"topic":"a b"}}]}`:        "any[0].event.topic",
+		// A schema that goes round in a circle would be followed for ever.
+		`{"event":{"topic":"x","match":{"$ref":"#"}}}`:                              "event.match",
+		`{"any":[{"event":{"topic":"x","match":{"allOf":[{"$dynamicRef":"#"}]}}}]}`: "any[0].event.match",
+		`{"any":[{"event":{"topic":"a b"}}]}`:                                       "any[0].event.topic",
 		// HL-67: times are positive durations.
 		`{"after":"-1m"}`:          "after",
 		`{"after":"5"}`:            "after",

@@ -76,7 +76,7 @@ func CheckStart(s agent.Start) error {
 	if err := s.Limits.Check(); err != nil {
 		return err
 	}
-	if empty(s.Input) && s.Park == nil {
+	if empty(s.Input) {
 		return nil // it goes on where its checkpoint is, or is a daemon's: the run knows
 	}
 	return checkInput(s.Input)

@@ -1,6 +1,8 @@
 package signals
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -26,7 +28,8 @@ func DecodeTick(data []byte) (agent.Tick, *agent.Error) {
 	return t, durable.Within("tick refused", err)
 }
 
-// CheckTick refuses a tick that can't be meant.
+// CheckTick refuses a tick that can't be meant, or that no run would take: what it
+// says is held to the bounds of the verb that says it.
 func CheckTick(t agent.Tick) error {
 	if t.V > agent.Version {
 		return agent.Errorf(agent.Incompatible, "v is %d; this build reads up to %d", t.V, agent.Version).At("v")
@@ -44,13 +47,25 @@ func CheckTick(t agent.Tick) error {
 		return agent.Errorf(agent.InvalidInput, "one of text and topic is wanted").At("text")
 	case t.Topic == "" && len(t.Payload) > 0:
 		return agent.Errorf(agent.InvalidInput, "payload is an event's; say its topic").At("payload")
-	case t.Topic == "":
-		return nil
 	}
-	if err := agent.CheckTopic(t.Topic); err != nil {
-		return err.At("topic")
+	order := TickOrder(t, strings.Repeat("i", agent.MaxIDLength))
+	raw, err := json.Marshal(order)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "payload is not JSON: %w", err).At("payload")
+	}
+	if _, err := decode(order.Verb(), raw); err != nil {
+		return err
 	}
 	return nil
+}
+
+// TickOrder is what a tick says to its session, under an id.
+func TickOrder(t agent.Tick, id string) agent.Command {
+	o := agent.Order{ID: id, By: t.By}
+	if t.Topic == "" {
+		return agent.SendOrder{Order: o, Text: t.Text}
+	}
+	return agent.EmitOrder{Order: o, Topic: t.Topic, Payload: t.Payload}
 }
 
 // StartOptions are those of every start of a run, from wherever it is started.

@@ -1,6 +1,8 @@
 package signals
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +27,13 @@ func TestTicksThatCantBeMeant(t *testing.T) {
 		require.Equal(t, path, err.Path, data)
 		require.Contains(t, err.Message, "tick refused: ")
 	}
+	for _, long := range []agent.Tick{
+		{Session: "desk", Agent: "a", Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("x", 64<<10-90) + `"`)}, // with an id it is too long
+		{Session: "desk", Agent: "a", Text: strings.Repeat("x", agent.MaxPayload-50)},
+	} {
+		require.ErrorIs(t, CheckTick(long), agent.TooLarge)
+	}
+	require.ErrorIs(t, CheckTick(agent.Tick{Session: "desk", Agent: "a", Text: " "}), agent.InvalidInput)
 	_, err := DecodeTick([]byte(`{"v":2,"session":"desk","agent":"a","text":"x"}`))
 	require.ErrorIs(t, err, agent.Incompatible)
 	tick, err := DecodeTick([]byte(`{"session":"desk","agent":"a","topic":"t","payload":{"n":1}}`))

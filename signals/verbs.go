@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -91,30 +93,51 @@ func read[C agent.Command](data []byte, most int, check func(C) error) (agent.Co
 // Say says something by update and returns the answer. An empty run is whatever
 // run is live; the guard is in the payload, since an execution's id changes over
 // a run's life. Where the server can't be sure that the verb arrived, the code is
-// [agent.Timeout]: say the same, with the same id, again.
+// [agent.Timeout]: say the same, with the same id, again. So it is with what was
+// refused: it is weighed anew.
 func Say(ctx context.Context, c client.Client, session string, command agent.Command) (ack agent.Ack, err error) {
+	if err := sized(command); err != nil {
+		return ack, err
+	}
+	say := func(update string) error {
+		h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: session, UpdateID: update, UpdateName: string(command.Verb()), Args: []any{command},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			err = h.Get(ctx, &ack)
+		}
+		return err
+	}
 	id := command.Common().ID
 	if id == "" {
-		id = uuid.Must(uuid.NewV7()).String()
+		return ack, unsaid(session, command, say(freshUpdate()))
 	}
-	h, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: session, UpdateID: id, UpdateName: string(command.Verb()), Args: []any{command},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = h.Get(ctx, &ack)
+	err = say(id)
+	if errors.As(err, new(*temporal.ApplicationError)) {
+		// The server keeps an update's first outcome under its id, and this may be an
+		// older refusal. What it has taken the run knows by the id in the payload.
+		err = say(freshUpdate())
 	}
 	return ack, unsaid(session, command, err)
 }
 
+// freshUpdate is an update's id under which the server has no outcome.
+func freshUpdate() string { return uuid.Must(uuid.NewV7()).String() }
+
 // SayOrStart says something by update to the session's live run or, where none is,
-// to the next, which it begins in the same call. Errors are those of [Say].
+// to the next, which it begins in the same call. Each call is an update of its own:
+// under the id of one that a closed run has answered the server would answer the same
+// and begin nothing. Errors are those of [Say].
 func SayOrStart(ctx context.Context, c client.Client, o client.StartWorkflowOptions, start agent.Start, command agent.Command) (ack agent.Ack, err error) {
+	if err := sized(command); err != nil {
+		return ack, err
+	}
 	o.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(o, WorkflowType, start),
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: command.Common().ID, UpdateName: string(command.Verb()), Args: []any{command}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateID: freshUpdate(), UpdateName: string(command.Verb()), Args: []any{command}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if err == nil {
@@ -126,7 +149,23 @@ func SayOrStart(ctx context.Context, c client.Client, o client.StartWorkflowOpti
 // SayLater says something by signal, which nobody has to be there to hear. What
 // has to be refused then is shown in the run's status.
 func SayLater(ctx context.Context, c client.Client, session string, command agent.Command) error {
+	if err := sized(command); err != nil {
+		return err
+	}
 	return unsaid(session, command, c.SignalWorkflow(ctx, session, "", string(command.Verb()), command))
+}
+
+// sized refuses what no run would take, before it is sent: of what is too large the
+// server says different things at different sizes, or asks to try again.
+func sized(command agent.Command) error {
+	raw, err := json.Marshal(command)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "%s refused: it can't be written as JSON: %w", command.Verb(), err)
+	}
+	if len(raw) > agent.MaxPayload {
+		return agent.Errorf(agent.TooLarge, "%s refused: the payload has %d bytes; at most %d are taken", command.Verb(), len(raw), agent.MaxPayload)
+	}
+	return nil
 }
 
 // closing tells whether the server did not find the workflow since it is completed,

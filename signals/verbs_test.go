@@ -120,14 +120,3 @@ func TestVerbsInShort(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 }
-
-func FuzzVerbs(f *testing.F) {
-	for _, v := range Verbs {
-		f.Add(string(v), []byte(`{"request":"q-7","text":"x","answers":[{"request":"q-7","approve":{}}]}`))
-	}
-	f.Fuzz(func(t *testing.T, verb string, data []byte) {
-		if _, err := Decode(agent.Verb(verb), data); err != nil {
-			require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge}, err.Code)
-		}
-	})
-}

@@ -17,7 +17,6 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 	}{
 		``:                                   {agent.InvalidInput, "agent"},
 		`{"agent":"a","input":{"text":" "}}`: {agent.InvalidInput, "input.text"},
-		`{"agent":"a","park":{}}`:            {agent.InvalidInput, "input"},
 		`{"agent":"A","input":{"text":"x"}}`: {agent.InvalidInput, "agent"},
 		`{"v":2,"agent":"a","input":{"text":"x"}}`:                                          {agent.Incompatible, "v"},
 		`{"agent":"a","input":{"text":"x"},"carry":"all"}`:                                  {agent.InvalidInput, "carry"},
@@ -33,6 +32,17 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		require.Equal(t, want.code, err.Code, "%.80s: %v", data, err)
 		require.Equal(t, want.path, err.Path, "%.80s", data)
 		require.Contains(t, err.Message, "start refused: ")
+	}
+}
+
+// A start that says nothing is for the run to judge: only that knows whether its agent
+// is a daemon, and whether a checkpoint leaves the model something to answer.
+func TestSilentStarts(t *testing.T) {
+	for _, data := range []string{
+		`{"agent":"a"}`, `{"agent":"a","park":{"after":"1h"}}`, `{"agent":"a","from":{"checkpoint":"cp-1"},"park":{"after":"1h"}}`,
+	} {
+		_, err := DecodeStart([]byte(data))
+		require.Nil(t, err, data)
 	}
 }
 

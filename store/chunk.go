@@ -31,13 +31,13 @@ var (
 	unpacker = sync.OnceValue(func() *zstd.Decoder { d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxPlain)); return d })
 )
 
-// seal returns a chunk's stored form and the digest of its plain form.
-func seal(c Chunk) (digest string, data []byte, err error) {
+// seal returns a chunk's stored form, and the digest and the length of its plain form.
+func seal(c Chunk) (digest string, data []byte, size int, err error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
-		return "", nil, agent.Errorf(agent.Internal, "encoding a chunk of session %s: %w", c.Session, err)
+		return "", nil, 0, agent.Errorf(agent.Internal, "encoding a chunk of session %s: %w", c.Session, err)
 	}
-	return digestOf(plain), packer().EncodeAll(plain, nil), nil
+	return digestOf(plain), packer().EncodeAll(plain, nil), len(plain), nil
 }
 
 // open checks a chunk's stored form against its digest and decodes it. size is

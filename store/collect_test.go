@@ -270,7 +270,7 @@ func TestAChainIsFollowedWithoutItsEvents(t *testing.T) {
 		_, _, err := open(planted, packer().EncodeAll([]byte(plain), nil))
 		require.ErrorIs(t, err, agent.ChunkDamaged, name)
 	}
-	newer, data, err := seal(Chunk{V: agent.Version + 1, Session: "s"})
+	newer, data, _, err := seal(Chunk{V: agent.Version + 1, Session: "s"})
 	require.NoError(t, err)
 	_, err = link(newer, data)
 	require.ErrorIs(t, err, agent.Incompatible)

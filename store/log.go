@@ -36,13 +36,21 @@ func (l *Log) Store() Store { return l.store }
 
 // Seal writes events as the next chunk after prev and returns its digest. The
 // same events after the same chunk have the same digest, so a repeated Seal is
-// harmless.
+// harmless. Where the log up to prev is in memory, the longer one takes its place:
+// whoever has just read it will read on.
 func (l *Log) Seal(ctx context.Context, prev, session, run string, events []agent.Event) (string, error) {
-	digest, data, err := seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
+	epoch := l.now()
+	digest, data, size, err := seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
 	if err != nil {
 		return "", err
 	}
-	return digest, l.store.PutChunk(ctx, digest, data)
+	if err := l.store.PutChunk(ctx, digest, data); err != nil {
+		return digest, err
+	}
+	if base, ok := l.cached(prev); ok {
+		l.keep(&View{events: slices.Concat(base.events, events), size: base.size + size, head: digest, prev: prev}, epoch)
+	}
+	return digest, nil
 }
 
 // View returns the whole log up to a chunk; the empty digest is the empty log.

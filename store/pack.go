@@ -10,7 +10,8 @@ import (
 // Pack is [Log.Seal] without a store: it returns the stored form of a chunk and
 // its digest. It is for those who hand chunks on to another store.
 func Pack(prev, session, run string, events []agent.Event) (digest string, data []byte, err error) {
-	return seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
+	digest, data, _, err = seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
+	return digest, data, err
 }
 
 // Unpack checks a chunk's stored form against its digest and returns the digest of

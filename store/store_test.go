@@ -62,6 +62,37 @@ func TestAChainIsReadWhole(t *testing.T) {
 	}
 }
 
+// reads counts what is read of a store.
+type reads struct {
+	*Dir
+	n int
+}
+
+func (r *reads) Chunk(ctx context.Context, digest string) ([]byte, error) {
+	r.n++
+	return r.Dir.Chunk(ctx, digest)
+}
+
+// Whoever reads a log that grows reads each chunk once, and none that grew here.
+func TestALogThatIsReadGrowsInMemory(t *testing.T) {
+	ctx, s := t.Context(), &reads{Dir: open1(t)}
+	l := NewLog(s)
+	first, err := l.Seal(ctx, "", "s", "r", events(1, "a"))
+	require.NoError(t, err)
+	_, err = l.View(ctx, first)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.n)
+	second, err := l.Seal(ctx, first, "s", "r", events(2, "b"))
+	require.NoError(t, err)
+	v, err := l.View(ctx, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, texts(v))
+	require.Equal(t, 1, s.n)
+	cold, err := NewLog(s).View(ctx, second)
+	require.NoError(t, err)
+	require.Equal(t, cold.Events(), v.Events(), "what grew is what is read")
+}
+
 func TestAViewGoesOnIntoTheOpenTail(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	l := NewLog(d)

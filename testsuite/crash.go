@@ -25,7 +25,7 @@ import (
 )
 
 // Crash is a place in a story at which the worker dies, as by kill -9: nothing that it
-// does is heard of any more, and another worker goes on. The zero Crash does not
+// says is heard of any more, the contexts of its calls end, and another worker goes on. The zero Crash does not
 // happen; it counts steps.
 type Crash struct {
 	// Step is the number of the step, from 1, in the order in which steps begin: each
@@ -34,8 +34,9 @@ type Crash struct {
 	// When is the moment of the step.
 	When Moment
 
-	mu    sync.Mutex
-	steps []string
+	mu       sync.Mutex
+	steps    []string
+	happened bool
 }
 
 // Moment is when a worker dies.
@@ -44,7 +45,7 @@ type Moment string
 // The moments of a step.
 const (
 	Before Moment = "before" // it has been handed to the worker, and is not begun
-	During Moment = "in"     // it has had its effect, and nobody knows
+	In     Moment = "in"     // it has had its effect, and nobody knows
 	After  Moment = "after"  // the server knows its result
 )
 
@@ -63,6 +64,13 @@ func (c *Crash) begin(name string) bool {
 	return c.Step == len(c.steps)
 }
 
+// Happened tells whether the worker has died.
+func (c *Crash) Happened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.happened
+}
+
 // EveryCrash plays a story undisturbed, and then anew for each of its steps with the
 // worker killed before it, in it and after it. What story returns has to be the same
 // each time, and JSON. It makes a [Stage] with the crash that it is given in
@@ -75,15 +83,14 @@ func (c *Crash) begin(name string) bool {
 func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 	t.Helper()
 	undisturbed := &Crash{}
-	var want any
-	if !t.Run("undisturbed", func(t *testing.T) { want = story(t, undisturbed) }) {
-		return
-	}
+	want := story(t, undisturbed)
+	require.NotEmpty(t, undisturbed.Steps(), "the story has no steps: does its Stage have the crash in testsuite.Options.Crash?")
+	require.NotNil(t, want, "the story returns nothing that could be compared")
 	const atOnce = 32
 	var wg sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for i, step := range undisturbed.Steps() {
-		for _, when := range []Moment{Before, During, After} {
+		for _, when := range []Moment{Before, In, After} {
 			free <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-free }()
@@ -91,7 +98,6 @@ func EveryCrash(t *testing.T, story func(t testing.TB, c *Crash) any) {
 					c := &Crash{Step: i + 1, When: when}
 					got := story(t, c)
 					require.JSONEq(t, text(want), text(got))
-					require.GreaterOrEqual(t, len(c.Steps()), c.Step, "the crash did not happen")
 				})
 			})
 		}
@@ -107,8 +113,17 @@ type mortal struct {
 	die   context.CancelFunc
 
 	mu    sync.Mutex
-	token []byte // of the activity after whose result it dies
-	local bool   // it dies after the next workflow task
+	token []byte            // of the activity after whose result it dies
+	local string            // the execution whose next workflow task it dies after
+	tasks map[string]string // executions of workflow tasks, by token
+}
+
+// end is the worker's end.
+func (m *mortal) end() {
+	m.crash.mu.Lock()
+	m.crash.happened = true
+	m.crash.mu.Unlock()
+	m.die()
 }
 
 // dialMortal makes a client of the same server with a connection of its own.
@@ -118,42 +133,54 @@ func dialMortal(t testing.TB, o *Options) (*mortal, temporal.Client) {
 	_, err := o.Server.WorkflowService().GetSystemInfo(t.Context(), &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
 	require.NoError(t, err)
 	require.IsType(t, &net.TCPAddr{}, server.Addr, "a crash needs a server that is reached by TCP")
-	m := &mortal{crash: o.Crash}
+	require.Contains(t, []Moment{Before, In, After, ""}, o.Crash.When)
+	require.True(t, o.Crash.Step == 0 || o.Crash.When != "", "testsuite.Crash.When is missing: before, in or after the step")
+	m := &mortal{crash: o.Crash, tasks: map[string]string{}}
 	m.alive, m.die = context.WithCancel(context.Background())
 	c, err := temporal.Dial(temporal.Options{
 		HostPort: server.Addr.String(), Namespace: o.namespace(), Interceptors: []interceptor.ClientInterceptor{m},
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ConnectionOptions: temporal.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.carry)}},
 	})
-	require.NoError(t, err)
+	require.NoError(t, err, "a crash needs a server without TLS on this machine or near it, such as devserver")
 	t.Cleanup(c.Close)
 	return m, c
 }
 
+var errDead = status.Error(codes.Unavailable, "the worker is dead")
+
 // carry lets a call through while the worker lives.
 func (m *mortal) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if m.alive.Err() != nil {
+		return errDead
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.alive, cancel)()
 	err := invoke(ctx, method, req, reply, conn, opts...)
-	if err == nil && m.last(req) {
-		m.die()
+	if err == nil && m.last(req, reply) {
+		m.end()
 	}
 	if m.alive.Err() != nil {
-		return status.Error(codes.Unavailable, "the worker is dead")
+		return errDead
 	}
 	return err
 }
 
 // last tells whether a call was the one after which the worker dies.
-func (m *mortal) last(req any) bool {
+func (m *mortal) last(req, reply any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if task, ok := reply.(*workflowservice.PollWorkflowTaskQueueResponse); ok {
+		m.tasks[string(task.GetTaskToken())] = task.GetWorkflowExecution().GetRunId()
+		return false
+	}
 	switch r := req.(type) {
-	case *workflowservice.RespondActivityTaskCompletedRequest:
-		return m.token != nil && bytes.Equal(m.token, r.GetTaskToken())
+	case *workflowservice.RespondActivityTaskCompletedRequest, *workflowservice.RespondActivityTaskFailedRequest, *workflowservice.RespondActivityTaskCanceledRequest:
+		token := r.(interface{ GetTaskToken() []byte }).GetTaskToken()
+		return m.token != nil && bytes.Equal(m.token, token)
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
-		return m.local
+		return m.local != "" && m.tasks[string(r.GetTaskToken())] == m.local
 	}
 	return false
 }
@@ -169,6 +196,9 @@ type mortalStep struct {
 }
 
 func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.m.alive, cancel)() // what else is under way in the process ends with it
 	info := activity.GetInfo(ctx)
 	name := info.ActivityType.Name
 	if beside := name == activities.Lease.Name || name == activities.Gather.Name; beside || !s.m.crash.begin(name) {
@@ -178,18 +208,20 @@ func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.Execut
 		return nil, s.m.buried(ctx)
 	}
 	out, err := s.Next.ExecuteActivity(ctx, in)
-	if s.m.crash.When == During {
+	if s.m.crash.When == In {
 		return nil, s.m.buried(ctx)
 	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	s.m.token, s.m.local = info.TaskToken, info.IsLocalActivity
+	if s.m.token = info.TaskToken; info.IsLocalActivity {
+		s.m.token, s.m.local = nil, info.WorkflowExecution.RunID
+	}
 	return out, err
 }
 
 // buried ends the worker: the step never returns to anybody who could tell.
 func (m *mortal) buried(ctx context.Context) error {
-	m.die()
+	m.end()
 	<-ctx.Done()
 	return ctx.Err()
 }

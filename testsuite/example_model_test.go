@@ -126,7 +126,7 @@ func (m *tin) request(req *model.Request) ([]byte, error) {
 			case agent.PartText:
 				out.Turns = append(out.Turns, tinTurn{By: by, Text: p.Text})
 			case agent.PartCall:
-				out.Turns = append(out.Turns, tinTurn{By: by, Call: &tinUse{ID: id(i, p.Call.ID), Tool: p.Call.Tool, Arguments: string(p.Call.Arguments)}})
+				out.Turns = append(out.Turns, tinTurn{By: by, Call: &tinUse{ID: id(i, p.Call.ID), Tool: p.Call.Tool, Arguments: string(p.Call.Arguments) + p.Call.Malformed}}) // one of them is empty
 			case agent.PartResult:
 				r := p.Result
 				out.Turns = append(out.Turns, tinTurn{By: by, Result: &tinUse{ID: id(i, r.Call), Text: r.Text, Failed: r.Status != agent.CallOK}})

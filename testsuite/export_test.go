@@ -16,7 +16,7 @@ func ModelFault(t *testing.T, name string, p Provider, o *ModelOptions) string {
 	a := newAdapter(p, o)
 	a.patience = time.Second
 	i := slices.IndexFunc(modelParts, func(part modelPart) bool { return part.name == name })
-	return record(t, func(t testing.TB) { modelParts[i].check(t, a) })
+	return record(t, func(t testing.TB) { modelParts[i].run(t, a) })
 }
 
 // ToolFault does so with a part of [Tool].

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -149,6 +151,25 @@ var modelFaults = []struct {
 		one := 1.0
 		r.Temperature = &one
 	})},
+	{"tools sorted by name", "instructions, tools and bounds are sent", asking(func(r *model.Request) {
+		r.Tools = slices.SortedFunc(slices.Values(r.Tools), func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
+	})},
+	{"a temperature of 0 that is dropped", "instructions, tools and bounds are sent", asking(func(r *model.Request) {
+		if r.Temperature != nil && *r.Temperature == 0 {
+			r.Temperature = nil
+		}
+	})},
+	{"malformed arguments that are sent as none", "a conversation is asked as it was held", asking(func(r *model.Request) {
+		for i, m := range r.Messages {
+			r.Messages[i].Parts = slices.Clone(m.Parts)
+			for j, p := range m.Parts {
+				if p.Call != nil {
+					call := *p.Call
+					call.Malformed, r.Messages[i].Parts[j].Call = "", &call
+				}
+			}
+		}
+	})},
 	{"who said it is told", "what the provider need not know is not sent", asking(func(r *model.Request) {
 		r.Instructions = "You speak with " + r.Messages[0].By
 	})},
@@ -270,6 +291,31 @@ func TestGoroutinesThatAreLeftAreFound(t *testing.T) {
 		go func() { <-forever }()
 		return m.Generate(ctx, req, emit)
 	})
+}
+
+// A failure names what mends it: a word of the options, or the adapter's own mistake.
+func TestFailuresOfModelsSayWhatToDo(t *testing.T) {
+	deaf := func(ctx context.Context, m model.Model, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+		return m.Generate(ctx, req, func(model.Delta) {})
+	}
+	cut := eachCall(func(c *agent.ToolCall) {
+		c.Malformed, c.Arguments = string(c.Arguments[:len(c.Arguments)-1]), nil
+	})
+	for _, c := range []struct {
+		part, says string
+		fault      generate
+	}{
+		{"a ping is a sign of life", "Lacks.Streaming or Lacks.Pings", deaf},
+		{"thinking goes back to its own provider and to no other", "ModelOptions.Provider is empty", asking(func(*model.Request) {})},
+		{"no call is lost, doubled, moved or changed", "a piece of them was lost or added", cut},
+	} {
+		p := tinProvider
+		p.New = func(url, key string) model.Model { return bent{newTin(url, key), c.fault} }
+		require.Contains(t, testsuite.ModelFault(t, c.part, p, nil), c.says)
+	}
+	p := tinProvider
+	p.Read = func(*http.Request, []byte) (testsuite.Asked, error) { return testsuite.Asked{}, errors.New("no turns") }
+	require.Contains(t, testsuite.ModelFault(t, "a reply is what the provider said", p, tinOptions), "no turns: either the adapter")
 }
 
 func TestAKeyInAnErrorIsFound(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,39 @@ func locked[T any](mu sync.Locker, list iter.Seq2[T, error]) iter.Seq2[T, error]
 	}
 }
 
+// only lists some of a list.
+func only[T any](list iter.Seq2[T, error], wanted func(T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range list {
+			if (err != nil || wanted(v)) && !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+// renamed keeps heads under other names.
+func renamed(other func(string) string) func(*badStore) {
+	return func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			h.Session = other(h.Session)
+			return s.Store.PutHead(ctx, h)
+		}
+		s.head = func(ctx context.Context, session string) (store.Head, error) {
+			h, err := s.Store.Head(ctx, other(session))
+			h.Session = session
+			return h, err
+		}
+	}
+}
+
+// unlisted is a store that lists no chunks.
+func unlisted(s *badStore) {
+	s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+		return only(s.Store.Chunks(ctx), func(store.ChunkInfo) bool { return false })
+	}
+}
+
 var storeFaults = []struct {
 	name, found string
 	plant       func(*badStore)
@@ -172,6 +206,79 @@ var storeFaults = []struct {
 				read <- struct{}{}
 			}
 			return data, err
+		}
+	}},
+	{"half a head", "a head is whole while it is written", func(s *badStore) {
+		read := make(chan struct{}, 1)
+		var rest sync.Map
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			half := h
+			half.Run = ""
+			if err := s.Store.PutHead(ctx, half); err != nil {
+				return err
+			}
+			select { // the rest is written when somebody has read the half
+			case <-read:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			rest.Store(h.Version, h.Run)
+			return nil
+		}
+		s.head = func(ctx context.Context, session string) (store.Head, error) {
+			h, err := s.Store.Head(ctx, session)
+			if run, ok := rest.Load(h.Version); ok {
+				h.Run = run.(string)
+			}
+			if err == nil {
+				select {
+				case read <- struct{}{}:
+				default:
+				}
+			}
+			return h, err
+		}
+	}},
+	{"names that are cut", "sessions of any name have heads of their own", renamed(func(name string) string { return name[:min(200, len(name))] })},
+	{"names that are made into files'", "sessions of any name have heads of their own", renamed(func(name string) string { return strings.ReplaceAll(name, "/", ":") })},
+	{"a prefix of any case", "heads are listed", func(s *badStore) {
+		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+			return only(s.Store.Heads(ctx, ""), func(h store.Head) bool {
+				return strings.HasPrefix(strings.ToLower(h.Session), strings.ToLower(prefix))
+			})
+		}
+	}},
+	{"a list of a thousand chunks", "chunks are listed and renewed", func(s *badStore) {
+		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+			n := 0
+			return only(s.Store.Chunks(ctx), func(store.ChunkInfo) bool { n++; return n <= 1000 })
+		}
+	}},
+	{"a list that grows", "chunks are listed and renewed", func(s *badStore) {
+		lists := 0
+		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+			lists++
+			return func(yield func(store.ChunkInfo, error) bool) {
+				for c, err := range s.Store.Chunks(ctx) {
+					if !yield(c, err) {
+						return
+					}
+				}
+				if lists > 3 {
+					yield(store.ChunkInfo{}, nil)
+				}
+			}
+		}
+	}},
+	{"no chunk is listed", "only old chunks are deleted", unlisted},
+	{"no chunk is listed that is put and deleted", "a chunk that is put is there", unlisted},
+	{"a list that nobody can leave", "heads are listed", func(s *badStore) {
+		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+			return func(yield func(store.Head, error) bool) {
+				for h, err := range s.Store.Heads(ctx, prefix) {
+					_ = yield(h, err)
+				}
+			}
 		}
 	}},
 	{"a chunk that stays old", "chunks are listed and renewed", func(s *badStore) {

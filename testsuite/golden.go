@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,7 @@ func (r *Run) Story() string {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	return strings.ReplaceAll(b.String(), r.Session, "SESSION")
+	return regexp.MustCompile(`\b`+regexp.QuoteMeta(r.Session)+`\b`).ReplaceAllString(b.String(), "SESSION")
 }
 
 // lines are those of one event; none for one that says nothing of its own.

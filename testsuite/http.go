@@ -50,7 +50,7 @@ func (h HTTP) Open(t testing.TB, key string, play func(Asked) Scene) model.Model
 		}
 		asked, err := h.Read(r, body)
 		if err != nil {
-			t.Errorf("HTTP.Read can't read what the adapter sent: %v\n%s", err, body)
+			t.Errorf("HTTP.Read can't read what the adapter sent: %v: either the adapter writes what is not the provider's protocol, or Read does not know all of it; it sent\n%s", err, body)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}

@@ -25,7 +25,7 @@ func Model(t *testing.T, p Provider, o *ModelOptions) {
 	a := newAdapter(p, o)
 	for _, part := range modelParts {
 		if part.lacking == nil || !part.lacking(a.o.Lacks) {
-			t.Run(part.name, func(t *testing.T) { part.check(t, a) })
+			t.Run(part.name, func(t *testing.T) { part.run(t, a) })
 		}
 	}
 }
@@ -35,39 +35,64 @@ type modelPart struct {
 	name    string
 	check   func(testing.TB, adapter)
 	lacking func(Lacks) bool // tells that the sentence is about what the protocol lacks
+	lacks   string           // the field of Lacks that says so
+}
+
+// run checks the part. What it fails with names the way out.
+func (p modelPart) run(t testing.TB, a adapter) {
+	if p.lacks != "" {
+		t = hinting{t, "Where the protocol can't say this, set Lacks." + p.lacks + " in the ModelOptions."}
+	}
+	p.check(t, a)
+}
+
+// hinting is a test whose failures end with a hint.
+type hinting struct {
+	testing.TB
+	hint string
+}
+
+func (h hinting) Errorf(format string, args ...any) {
+	h.TB.Helper()
+	h.TB.Errorf("%s\n%s", fmt.Sprintf(format, args...), h.hint)
+}
+
+func (h hinting) Fatalf(format string, args ...any) {
+	h.TB.Helper()
+	h.TB.Fatalf("%s\n%s", fmt.Sprintf(format, args...), h.hint)
 }
 
 var modelParts = []modelPart{
-	{"a reply is what the provider said", replyIsWhatWasSaid, nil},
-	{"no call is lost, doubled, moved or changed", callsStay, nil},
-	{"arguments that are not JSON are kept as they came", brokenArgumentsAreKept, func(l Lacks) bool { return l.BrokenJSON }},
-	{"the provider's ids of calls are kept, also missing and repeated ones", idsStay, func(l Lacks) bool { return l.CallIDs }},
-	{"thinking keeps its signature", thinkingStays, func(l Lacks) bool { return l.Thinking }},
-	{"the reason to stop is the provider's", finishIsRight, nil},
-	{"usage is counted once and in our terms", usageIsRight, nil},
-	{"a reply is heard while it comes", replyIsHeard, func(l Lacks) bool { return l.Streaming }},
-	{"a call that is written is a sign of life", callIsASign, func(l Lacks) bool { return l.Streaming }},
-	{"a ping is a sign of life", pingIsASign, func(l Lacks) bool { return l.Streaming || l.Pings }},
+	{"a reply is what the provider said", replyIsWhatWasSaid, nil, ""},
+	{"no call is lost, doubled, moved or changed", callsStay, nil, ""},
+	{"arguments that are not JSON are kept as they came", brokenArgumentsAreKept, func(l Lacks) bool { return l.BrokenJSON }, "BrokenJSON"},
+	{"the provider's ids of calls are kept, also missing and repeated ones", idsStay, func(l Lacks) bool { return l.CallIDs }, "CallIDs"},
+	{"thinking keeps its signature", thinkingStays, func(l Lacks) bool { return l.Thinking }, "Thinking"},
+	{"the reason to stop is the provider's", finishIsRight, nil, ""},
+	{"usage is counted once and in our terms", usageIsRight, nil, ""},
+	{"a reply is heard while it comes", replyIsHeard, func(l Lacks) bool { return l.Streaming }, "Streaming"},
+	{"a call that is written is a sign of life", callIsASign, func(l Lacks) bool { return l.Streaming }, "Streaming"},
+	{"a ping is a sign of life", pingIsASign, func(l Lacks) bool { return l.Streaming || l.Pings }, "Streaming or Lacks.Pings"},
 
-	{"a conversation is asked as it was held", conversationIsAsked, nil},
-	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Lacks) bool { return l.CallIDs }},
-	{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Lacks) bool { return l.Signatures }},
-	{"instructions, tools and bounds are sent", settingsAreSent, nil},
-	{"what the provider need not know is not sent", privateStays, nil},
-	{"a schema for the answer is no hindrance", schemaIsNoHindrance, nil},
+	{"a conversation is asked as it was held", conversationIsAsked, nil, ""},
+	{"results go with their calls, whatever these are called", resultsGoWithCalls, func(l Lacks) bool { return l.CallIDs }, "CallIDs"},
+	{"thinking goes back to its own provider and to no other", thinkingGoesBack, func(l Lacks) bool { return l.Signatures }, "Signatures"},
+	{"instructions, tools and bounds are sent", settingsAreSent, nil, ""},
+	{"what the provider need not know is not sent", privateStays, nil, ""},
+	{"a schema for the answer is no hindrance", schemaIsNoHindrance, nil, ""},
 
-	{"a failure has its kind", failureHasItsKind, nil},
-	{"a gateway's page is sorted by its status", gatewayIsSorted, nil},
-	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Lacks) bool { return l.Streaming || l.Midway }},
-	{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil},
-	{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil},
+	{"a failure has its kind", failureHasItsKind, nil, ""},
+	{"a gateway's page is sorted by its status", gatewayIsSorted, nil, ""},
+	{"a failure in the midst of a reply has its kind", midwayHasItsKind, func(l Lacks) bool { return l.Streaming || l.Midway }, "Streaming or Lacks.Midway"},
+	{"a reply that is cut off is a failure to be tried again", cutIsAFailure, nil, ""},
+	{"a provider that hangs up is to be tried again", hangUpIsAFailure, nil, ""},
 
-	{"a call that is over is not made", overIsNotMade, nil},
-	{"the end of the context ends a call that waits", endEndsSilence, nil},
-	{"the end of the context ends a reply that comes", endEndsReply, func(l Lacks) bool { return l.Streaming }},
-	{"many calls at once are kept apart", callsAreKeptApart, nil},
-	{"calls that were given up leave nothing behind", nothingIsLeft, nil},
-	{"of an unknown model nothing is known", unknownIsUnknown, nil},
+	{"a call that is over is not made", overIsNotMade, nil, ""},
+	{"the end of the context ends a call that waits", endEndsSilence, nil, ""},
+	{"the end of the context ends a reply that comes", endEndsReply, func(l Lacks) bool { return l.Streaming }, "Streaming"},
+	{"many calls at once are kept apart", callsAreKeptApart, nil, ""},
+	{"calls that were given up leave nothing behind", nothingIsLeft, nil, ""},
+	{"of an unknown model nothing is known", unknownIsUnknown, nil, ""},
 }
 
 const (

@@ -73,17 +73,22 @@ func (a adapter) samePart(t testing.TB, how string, want, got agent.Part) {
 	require.Equal(t, want.Type, got.Type, "%s: the parts are not in the model's order", how)
 	require.Equal(t, want.Text, got.Text, how)
 	if !a.o.Lacks.Signatures {
-		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature", how)
+		require.Equal(t, want.Signature, got.Signature, "%s: the provider refuses thinking that comes back without its signature (see Lacks.Signatures)", how)
 	}
 	if want.Call == nil {
 		return
 	}
 	require.NotNil(t, got.Call, how)
-	require.Equal(t, want.Call.Malformed, got.Call.Malformed, "%s: the model is told what it wrote, so that it can mend it", how)
+	if want.Call.Malformed == "" && got.Call.Malformed != "" {
+		t.Fatalf("%s: the arguments of %s are %q in the reply, which is no JSON, and the model wrote %s: a piece of them was lost or added",
+			how, want.Call.Tool, got.Call.Malformed, want.Call.Arguments)
+	}
+	require.Equal(t, want.Call.Malformed, got.Call.Malformed,
+		"%s: what the model wrote in the place of JSON is in Call.Malformed, as model.Call has it: the model is told of it, so that it can mend it", how)
 	require.True(t, sameJSON(want.Call.Arguments, got.Call.Arguments),
 		"%s: the arguments of %s are %s, and the model wrote %s", how, want.Call.Tool, got.Call.Arguments, want.Call.Arguments)
 	if !a.o.Lacks.CallIDs {
-		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s", how, want.Call.Tool)
+		require.Equal(t, want.Call.ProviderID, got.Call.ProviderID, "%s: the provider's id of the call of %s (see Lacks.CallIDs)", how, want.Call.Tool)
 	}
 	require.Empty(t, got.Call.ID, "%s: ids of calls are the runtime's to give; the provider's is ProviderID", how)
 }
@@ -165,7 +170,7 @@ func thinkingStays(t testing.TB, a adapter) {
 func finishIsRight(t testing.TB, a adapter) {
 	a.check(t, "cut off at its limit", wholeReply(model.FinishLength, textBlock("Once ", "upon")))
 	if !a.o.Lacks.Refusals {
-		a.check(t, "refused", wholeReply(model.FinishFiltered, textBlock("I can't ", "do that.")))
+		a.check(t, "refused (see Lacks.Refusals)", wholeReply(model.FinishFiltered, textBlock("I can't ", "do that.")))
 	}
 	if !a.o.Lacks.BrokenJSON {
 		a.check(t, "cut off in a call", wholeReply(model.FinishLength, callBlock("call_a", "f", `{"n":`)))
@@ -184,7 +189,7 @@ func usageIsRight(t testing.TB, a adapter) {
 	if a.o.Lacks.Reasoning {
 		scene.Usage.Reasoning = 0
 	}
-	a.check(t, "usage with a cache and with reasoning", scene)
+	a.check(t, "usage with a cache and with reasoning (see CacheRead, CacheWrite and Reasoning of Lacks)", scene)
 }
 
 // heard plays a scene whose rest only comes when enough was heard of it.

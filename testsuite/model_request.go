@@ -121,7 +121,25 @@ func conversationIsAsked(t testing.TB, a adapter) {
 	ids := a.o.Lacks.wireIDs(t, asked.Messages)
 	got := a.o.Lacks.lines(t, asked.Messages, func(_ int, call string) string { return ids[call] })
 	held := a.conversation().Messages
-	require.Equal(t, a.o.Lacks.lines(t, held, model.CallIDs(held)), got, "what the model reads is not what was said")
+	require.Equal(t, a.o.Lacks.lines(t, held, model.CallIDs(held)), got,
+		"what the model reads is not what was said (where only \"well\" differs, see Lacks.FailedResults)")
+	brokenIsSent(t, asked.Messages)
+}
+
+// brokenIsSent looks for something in the place of arguments that are no JSON.
+func brokenIsSent(t testing.TB, messages []agent.Message) {
+	t.Helper()
+	n := 0
+	for _, m := range messages {
+		for _, c := range m.ToolCalls() {
+			if n++; n != brokenCall {
+				continue
+			}
+			sent := string(c.Arguments) + c.Malformed
+			require.NotContains(t, []string{"", `""`, "null"}, sent,
+				"the call whose arguments are no JSON is sent with the arguments %q: the provider refuses that; send {}, or Call.Malformed where the provider takes any text", sent)
+		}
+	}
 }
 
 // resultsGoWithCalls is about runs whose results come in another order.
@@ -148,6 +166,7 @@ func resultsGoWithCalls(t testing.TB, a adapter) {
 
 func thinkingGoesBack(t testing.TB, a adapter) {
 	const signature = "c2lnbmF0dXJl"
+	require.NotEmpty(t, a.o.Provider, "ModelOptions.Provider is empty: say what the adapter calls its provider, the part before the slash in full names of models, by which it knows its own thinking")
 	for by, back := range map[string]bool{a.o.Provider: true, "another": false} {
 		asked := a.sent(t, "thinking by "+by, func() *model.Request {
 			r := a.question()
@@ -167,19 +186,20 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 			}
 		}
 		if back {
-			require.Equal(t, 1, marks, "the provider's own thinking is given back once, with its signature")
+			require.Equal(t, 1, marks, "the provider's own thinking is given back once, with its signature: the adapter knows it by agent.Provider(msg.Model), which is ModelOptions.Provider here, %q", a.o.Provider)
 		} else {
 			require.Zero(t, marks, "the thinking of another provider is given to this one, which refuses it")
 		}
 	}
 }
 
-// suiteTools are tools with a schema and without one.
+// suiteTools are tools with a schema and without one, in an order that is not that of
+// their names.
 func suiteTools() []agent.ToolSpec {
 	return []agent.ToolSpec{
-		{Name: "now", Description: "The time."},
 		{Name: "weather", Description: "The weather of a \"city\".", Input: json.RawMessage(
 			`{"type":"object","properties":{"city":{"type":"string","description":"<name> & country"},"days":{"type":["integer","null"],"minimum":1}},"required":["city"],"additionalProperties":false}`)},
+		{Name: "now", Description: "The time."},
 	}
 }
 
@@ -193,14 +213,19 @@ func settingsAreSent(t testing.TB, a adapter) {
 	require.Equal(t, a.o.Model, asked.Model, "the model")
 	require.Equal(t, "Be brief.\nBe kind.", asked.Instructions, "the instructions")
 	if !a.o.Lacks.Keys {
-		require.Equal(t, suiteKey, asked.Key, "the key")
+		require.Equal(t, suiteKey, asked.Key, "the key (see Lacks.Keys)")
 	}
 	if !a.o.Lacks.OutputCap {
-		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length")
+		require.Equal(t, 1234, asked.MaxOutputTokens, "the bound of the reply's length (see Lacks.OutputCap)")
 	}
 	if !a.o.Lacks.Temperature {
-		require.NotNil(t, asked.Temperature, "the temperature was not sent")
-		require.InDelta(t, warm, *asked.Temperature, 1e-9)
+		a.temperatureIsSent(t, warm, asked)
+		cold := 0.0
+		a.temperatureIsSent(t, cold, a.sent(t, "a request with the temperature 0", func() *model.Request {
+			r := a.question()
+			r.Temperature = &cold
+			return r
+		}))
 	}
 	require.Len(t, asked.Tools, len(suiteTools()), "the tools")
 	for i, want := range suiteTools() {
@@ -210,8 +235,14 @@ func settingsAreSent(t testing.TB, a adapter) {
 	}
 	plain := a.sent(t, "a request with nothing", a.question)
 	require.Nil(t, plain.Temperature, "a temperature that nobody asked for")
-	require.Empty(t, plain.Instructions)
-	require.Empty(t, plain.Tools)
+	require.Empty(t, plain.Instructions, "instructions that nobody gave")
+	require.Empty(t, plain.Tools, "tools that nobody gave")
+}
+
+func (a adapter) temperatureIsSent(t testing.TB, want float64, asked Asked) {
+	t.Helper()
+	require.NotNil(t, asked.Temperature, "the temperature %v was not sent: only nil means that none is (see Lacks.Temperature)", want)
+	require.InDelta(t, want, *asked.Temperature, 1e-9, "another temperature was sent")
 }
 
 // keepsSchema demands what was written. More may be in it, where providers refuse less.

@@ -1,11 +1,14 @@
 package testsuite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +47,13 @@ func newPerformance(t testing.TB, own *worker.Options, o *Options) *performance 
 		t.Cleanup(begin(t, o.Server, own).Stop)
 	} else {
 		p.mortals(t, own, o)
+		t.Cleanup(func() {
+			if o.Crash.Step > 0 && !o.Crash.Happened() && !t.Failed() {
+				t.Errorf("the crash %s step %d did not happen: the story has %d steps", o.Crash.When, o.Crash.Step, len(o.Crash.Steps()))
+			}
+		})
 	}
-	t.Cleanup(func() { replayAll(t, o.Server, own) })
+	t.Cleanup(func() { closeAll(t, o.Server, own) })
 	return p
 }
 
@@ -75,6 +83,7 @@ func (p *performance) mortals(t testing.TB, own *worker.Options, o *Options) {
 			first.Stop()
 			return
 		}
+		defer first.Stop()
 		next, err := worker.New(o.Server, own)
 		if err == nil {
 			err = next.Start(over)
@@ -85,7 +94,6 @@ func (p *performance) mortals(t testing.TB, own *worker.Options, o *Options) {
 		}
 		<-over.Done()
 		next.Stop()
-		first.Stop()
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -101,30 +109,52 @@ func (p *performance) start(ctx context.Context, _, name, text string, o *client
 	return err
 }
 
+// patient bounds how long a stage waits for a run to rest or to end.
+const patient = 2 * time.Minute
+
 // wait waits until the run rests or ends, and lets the person answer it and those
 // below it. A run that waits for agents below it rests when all of them do.
 func (p *performance) wait(ctx context.Context, session string) (*agent.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
-		run, err := p.client.Get(ctx, session)
-		if err != nil {
-			return nil, err
-		}
-		o, err := run.Wait(ctx)
-		if err != nil || o.Status != agent.Suspended {
-			return o, err
-		}
-		resting, err := p.rests(ctx, run)
-		if err != nil || resting {
+		o, resting, err := p.look(ctx, session)
+		if resting || err != nil && ctx.Err() == nil {
 			return o, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for session %s: %w", session, ctx.Err())
+			return nil, p.stuck(session, cmp.Or(err, ctx.Err()))
 		case <-look.C:
 		}
 	}
+}
+
+// look waits until the run itself rests or ends, and tells whether its tree does.
+func (p *performance) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
+	run, err := p.client.Get(ctx, session)
+	if err != nil {
+		return nil, false, err
+	}
+	o, err := run.Wait(ctx)
+	if err != nil || o.Status != agent.Suspended {
+		return o, err == nil, err
+	}
+	resting, err := p.rests(ctx, run)
+	return o, resting, err
+}
+
+// stuck says where a run stands that neither rests nor ends.
+func (p *performance) stuck(session string, err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	st, asked := p.status(ctx, session)
+	if asked != nil {
+		return fmt.Errorf("session %s neither rests nor ends (%w), and does not answer: %w", session, err, asked)
+	}
+	return fmt.Errorf("session %s neither rests nor ends (%w); it is %s and does %s", session, err, st.Status, text(st.Doing))
 }
 
 // rests tells whether all live runs of a tree rest, once the person has answered what
@@ -134,17 +164,20 @@ func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	resting, held := true, map[string]bool{} // by sessions, those above first
+	resting, held := len(runs) > 0, map[string]bool{} // by sessions, those above first
 	for _, run := range runs {
 		s, err := run.Suspension(ctx)
 		if err != nil || s == nil {
-			resting = false // it goes on, or has just ended
+			resting = false // it goes on, has just ended, or its worker is not there
 			continue
 		}
 		held[run.Session] = slices.ContainsFunc(s.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
 		for _, h := range s.Held {
 			still, known := held[h.Session]
 			resting = resting && (still || !known)
+		}
+		if s.Kind == agent.AwaitingChildren && !slices.ContainsFunc(runs, func(r *client.Run) bool { return strings.HasPrefix(r.Session, run.Session+"/") }) {
+			resting = false // the listing is behind, or it has not heard of their ends
 		}
 		acted, err := p.react(ctx, s.Requests)
 		if err != nil {
@@ -163,8 +196,9 @@ func (p *performance) react(ctx context.Context, open []agent.Request) (acted bo
 			continue
 		}
 		acted = true
-		if _, err := signals.Say(ctx, p.temporal, said.Request.Session, said.Command); err != nil {
-			return false, fmt.Errorf("what the person said was refused: %w", err)
+		_, err := signals.Say(ctx, p.temporal, said.Request.Session, said.Command)
+		if err := personRefused(err); err != nil {
+			return false, err
 		}
 	}
 	return acted, err
@@ -198,8 +232,8 @@ func (p *performance) say(ctx context.Context, session string, c agent.Command) 
 	return signals.Say(ctx, p.temporal, session, c)
 }
 
-// skip lets time go by, from one thing that falls due to the next, so that the
-// person can answer what comes of it.
+// skip lets time go by, from one thing that people or models see to the next, so that
+// the person can answer what comes of it.
 func (p *performance) skip(ctx context.Context, d time.Duration) error {
 	for d > 0 {
 		runs, err := p.live(ctx)
@@ -209,16 +243,16 @@ func (p *performance) skip(ctx context.Context, d time.Duration) error {
 		step, skipping := d, []*client.Run{}
 		for _, run := range runs {
 			c, err := p.clock(ctx, run)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.waits: // it has no time of its own
-			case c.due() > 0:
-				step = min(step, c.due())
-				fallthrough
-			default:
-				skipping = append(skipping, run)
 			}
+			if c.waits { // it has no time of its own
+				continue
+			}
+			if due := c.seen(); due > 0 {
+				step = min(step, due)
+			}
+			skipping = append(skipping, run)
 		}
 		for _, run := range skipping {
 			if err := p.forward(ctx, run, step); err != nil {
@@ -251,16 +285,25 @@ func (p *performance) live(ctx context.Context) (all []*client.Run, err error) {
 
 // clock is what a run thinks of time.
 type clock struct {
-	now, wake time.Time // wake is zero where nothing is due
-	waits     bool      // for runs below it
+	now   time.Time
+	wake  time.Time   // when it will look at its clock for whatever reason; zero where it will not
+	marks []time.Time // what is due to be seen: deadlines, reminders, the end of a park
+	waits bool        // for runs below it
 }
 
-// due is in how much time the run will look at its clock; zero where it will not.
-func (c clock) due() time.Duration {
-	if c.wake.IsZero() {
-		return 0
+// seen is in how much time something falls due that is seen; zero where nothing is.
+func (c clock) seen() (due time.Duration) {
+	for _, at := range c.marks {
+		if in := at.Sub(c.now) + time.Millisecond; !at.IsZero() && in > 0 && (due == 0 || in < due) { // timers are exact to it
+			due = in
+		}
 	}
-	return c.wake.Sub(c.now) + time.Millisecond // timers are exact to it
+	return due
+}
+
+// reached tells whether the run has come to a time, and done what was due by then.
+func (c clock) reached(at time.Time) bool {
+	return !c.now.Before(at) && (c.wake.IsZero() || c.wake.After(c.now))
 }
 
 func (p *performance) clock(ctx context.Context, run *client.Run) (c clock, err error) {
@@ -277,18 +320,35 @@ func (p *performance) clock(ctx context.Context, run *client.Run) (c clock, err 
 		return c, err
 	}
 	var state struct{ Wake time.Time }
-	err = json.Unmarshal(raw, &state)
+	if err := json.Unmarshal(raw, &state); err != nil {
+		return c, err
+	}
 	c.wake = state.Wake
-	return c, err
+	s, err := run.Suspension(ctx)
+	if err != nil || s == nil {
+		return c, err
+	}
+	c.marks = append(c.marks, s.Expires)
+	for _, q := range s.Requests {
+		c.marks = append(c.marks, q.RemindAt, q.Deadline)
+	}
+	return c, nil
 }
 
 // forward lets time go by for one run, and waits until it has done what fell due.
 func (p *performance) forward(ctx context.Context, run *client.Run, d time.Duration) error {
-	_, err := p.temporal.WorkflowService().UpdateWorkflowExecutionOptions(ctx, &workflowservice.UpdateWorkflowExecutionOptionsRequest{
+	ctx, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	c, err := p.clock(ctx, run)
+	if err != nil {
+		return err
+	}
+	target := c.now.Add(d)
+	_, err = p.temporal.WorkflowService().UpdateWorkflowExecutionOptions(ctx, &workflowservice.UpdateWorkflowExecutionOptionsRequest{
 		Namespace: p.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"time_skipping_config"}},
 		WorkflowExecutionOptions: &workflowpb.WorkflowExecutionOptions{TimeSkippingConfig: &commonpb.TimeSkippingConfig{
-			Enabled: true, FastForwardConfig: &commonpb.FastForwardConfig{Id: uuid.NewString(), Duration: durationpb.New(d)},
+			Enabled: true, FastForwardConfig: &commonpb.FastForwardConfig{Id: uuid.NewString(), Duration: durationpb.New(d)}, MaxSessionSkipCount: math.MaxInt32,
 		}},
 	})
 	var gone *serviceerror.NotFound
@@ -305,12 +365,12 @@ func (p *performance) forward(ctx context.Context, run *client.Run, d time.Durat
 		if err != nil || o.Status.Ended() {
 			return err
 		}
-		if c, err := p.clock(ctx, run); err != nil || c.wake.IsZero() || c.due() > 0 {
+		if c, err := p.clock(ctx, run); err != nil || c.reached(target) {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("skipping time: session %s is not where it should be: %w", run.Session, ctx.Err())
 		case <-look.C:
 		}
 	}

@@ -3,6 +3,7 @@ package testsuite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,8 +19,8 @@ import (
 type Person struct {
 	// By is who answers; empty means "person".
 	By string
-	// Replies is how often the person answers at most: one more fails the test. Zero
-	// means without end.
+	// Replies is how often the person answers on a stage at most: one more fails the
+	// test. Zero means without end.
 	Replies int
 	// Rules are tried in order.
 	Rules []Reaction
@@ -37,6 +38,7 @@ type visit struct {
 	person *Person
 	asked  map[string]bool // requests that were decided about
 	used   []int           // how often each rule has answered
+	spoken int             // how often the person has
 }
 
 // on is the beginning of a visit; a nil person's is empty.
@@ -81,6 +83,31 @@ type Said struct {
 	Command agent.Command // nil where it was ignored
 }
 
+// check refuses rules that cannot be meant.
+func (p *Person) check() error {
+	if p == nil {
+		return nil
+	}
+	for i, r := range p.Rules {
+		if n := r.decisions(); n != 1 {
+			return fmt.Errorf("the person's rule %d has %d decisions, and one is wanted: Approve, Arguments, Reject, Text, Choice, Data, Ignore, Stop or Fail", i+1, n)
+		}
+		if _, err := regexp.Compile(r.Match); err != nil {
+			return fmt.Errorf("the person's rule %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (r Reaction) decisions() (n int) {
+	for _, is := range []bool{r.Approve || len(r.Arguments) > 0, r.Reject != "", r.Text != "", r.Choice != "", len(r.Data) > 0, r.Ignore, r.Stop != "", r.Fail != ""} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
 // Said lists what the person did, in order.
 func (p *Person) Said() []Said {
 	p.mu.Lock()
@@ -105,34 +132,53 @@ func (v *visit) reactions(open []agent.Request) (list []Said, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if s != nil {
-			list, v.person.said = append(list, *s), append(v.person.said, *s)
+		if s == nil {
+			continue
+		}
+		list, v.person.said = append(list, *s), append(v.person.said, *s)
+		if s.Command != nil {
+			v.spoken++
+		}
+		if _, stops := s.Command.(agent.StopOrder); stops {
+			break // nothing is asked any more
 		}
 	}
 	return list, nil
+}
+
+// personRefused is why what a person said was refused, but for what nobody asks any
+// more: an answer that came too late.
+func personRefused(err error) error {
+	if err == nil || errors.Is(err, agent.Closed) || errors.Is(err, agent.Stale) {
+		return nil
+	}
+	return fmt.Errorf("what the person said was refused: %w", err)
 }
 
 // decide finds the rule for a request; nil where there is none.
 func (v *visit) decide(q agent.Request) (*Said, error) {
 	p := v.person
 	for i, rule := range p.Rules {
-		fits, err := rule.fits(q)
-		if err != nil {
-			return nil, fmt.Errorf("the person's rule %d: %w", i+1, err)
-		}
-		if !fits || rule.Times > 0 && v.used[i] >= rule.Times {
+		if !rule.fits(q) || rule.Times > 0 && v.used[i] >= rule.Times {
 			continue
 		}
 		v.used[i]++
 		if rule.Fail != "" {
 			return nil, fmt.Errorf("session %s asked what was not to be asked (%s): %s", q.Session, rule.Fail, q.Text)
 		}
-		return &Said{Request: q, Command: rule.command(q, p.by())}, p.tired(q)
+		if rule.Choice != "" && !slices.Contains(q.Choices, rule.Choice) {
+			return nil, fmt.Errorf("session %s asks %q, and the person's rule %d chooses %q, which is none of %q", q.Session, q.Text, i+1, rule.Choice, q.Choices)
+		}
+		said := &Said{Request: q, Command: rule.command(q, p.by())}
+		if said.Command == nil {
+			return said, nil
+		}
+		return said, v.tired(q)
 	}
 	if p.Model == nil || q.Type != agent.Question {
 		return nil, nil
 	}
-	if err := p.tired(q); err != nil {
+	if err := v.tired(q); err != nil {
 		return nil, err
 	}
 	text, err := p.think(q)
@@ -140,8 +186,9 @@ func (v *visit) decide(q agent.Request) (*Said, error) {
 }
 
 // tired is an error when the person has answered as often as it may.
-func (p *Person) tired(q agent.Request) error {
-	if p.Replies == 0 || len(p.said) < p.Replies {
+func (v *visit) tired(q agent.Request) error {
+	p := v.person
+	if p.Replies == 0 || v.spoken < p.Replies {
 		return nil
 	}
 	return fmt.Errorf("the person has answered %d times, as often as it may, and session %s asks again: %s", p.Replies, q.Session, q.Text)
@@ -173,15 +220,15 @@ func (p *Person) by() string {
 	return p.By
 }
 
-func (r Reaction) fits(q agent.Request) (bool, error) {
+func (r Reaction) fits(q agent.Request) bool {
 	tool, about := "", q.Text
 	if q.Call != nil {
 		tool, about = q.Call.Tool, q.Text+" "+string(q.Call.Arguments)
 	}
 	if r.Type != "" && r.Type != q.Type || r.Agent != "" && r.Agent != q.Agent || r.Tool != "" && r.Tool != tool {
-		return false, nil
+		return false
 	}
-	return regexp.MatchString(r.Match, about)
+	return regexp.MustCompile(r.Match).MatchString(about)
 }
 
 // command is what the rule says to the run.
@@ -197,9 +244,8 @@ func (r Reaction) command(q agent.Request, by string) agent.Command {
 	case r.Reject != "":
 		return agent.RejectOrder{Order: said, Request: q.ID, Reason: r.Reject}
 	case r.Choice != "":
-		if n := slices.Index(q.Choices, r.Choice); n >= 0 {
-			return agent.AnswerOrder{Order: said, Request: q.ID, Choice: &n}
-		}
+		n := slices.Index(q.Choices, r.Choice)
+		return agent.AnswerOrder{Order: said, Request: q.ID, Choice: &n}
 	}
 	return agent.AnswerOrder{Order: said, Request: q.ID, Text: r.Text, Data: r.Data}
 }

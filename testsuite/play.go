@@ -18,7 +18,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -32,14 +31,20 @@ type play struct {
 
 	todo chan errand
 	over chan struct{} // closed when the run has ended, or the test has
+	// unanswered are verbs under way: the environment must not wait for the test before
+	// it has answered them. Only its own goroutine looks at it.
+	unanswered int
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	env     *sdktest.TestWorkflowEnvironment // of the current execution
+	begun   bool                             // it has done its first task, and can be spoken to
+	spoken  int                              // how often the run was made to go on: an older look has nothing to say
 	resting bool                             // the environment waits for the test
 	until   time.Time                        // time goes by until then; zero while it stands still
 	outcome *agent.Outcome
 	err     error // what the test fails with
+	told    bool  // it was
 	clock   time.Time
 }
 
@@ -51,7 +56,8 @@ type errand struct {
 	done chan struct{}
 }
 
-// instant is the least time: what is due after it comes when nothing is under way.
+// instant is the least time: what is due after it comes when nothing is under way but
+// calls of models and tools, during which the environment's time is that of the world.
 const instant = time.Nanosecond
 
 // idleFor is how long the environment bears that nothing happens: a tool that the
@@ -67,12 +73,15 @@ func newPlay(r *rehearsal, session, run string, begin time.Time) *play {
 // perform plays the run to its end, over all its executions.
 func (p *play) perform(args ...*commonpb.Payload) {
 	defer close(p.over)
-	defer p.set(func() {
-		if r := recover(); r != nil {
-			p.err = fmt.Errorf("session %s: Temporal's test environment gave up: %v", p.session, r)
-		}
-		p.resting = false
-	})
+	defer func() {
+		gaveUp := recover()
+		p.set(func() {
+			if gaveUp != nil {
+				p.fail(fmt.Errorf("session %s: Temporal's test environment gave up: %v", p.session, gaveUp))
+			}
+			p.resting = false
+		})
+	}()
 	for execution := 0; ; execution++ {
 		env := p.prepare(execution)
 		values := make([]any, 3)
@@ -82,7 +91,16 @@ func (p *play) perform(args ...*commonpb.Payload) {
 		env.ExecuteWorkflow(signals.WorkflowType, values...)
 		var next *workflow.ContinueAsNewError
 		if err := env.GetWorkflowError(); !errors.As(err, &next) {
-			p.set(func() { p.clock = env.Now(); p.outcome, p.err = outcomeOf(env) })
+			out, err := outcomeOf(env)
+			p.set(func() {
+				if now := env.Now(); now.After(p.until) {
+					p.clock = now
+				} else { // it ended while time was skipped
+					p.clock = p.until
+				}
+				p.outcome = out
+				p.fail(err)
+			})
 			return
 		}
 		args = next.Input.GetPayloads()
@@ -105,14 +123,26 @@ func (p *play) prepare(execution int) *sdktest.TestWorkflowEnvironment {
 		if p.env != nil {
 			p.clock = p.env.Now()
 		}
-		p.env = env
+		p.env, p.begun = env, false
 	})
 	env.SetStartTime(p.clock)
 	if d := p.until.Sub(p.clock); d > 0 {
 		env.RegisterDelayedCallback(p.arrive, d)
 	}
-	env.RegisterDelayedCallback(p.look, instant)
+	p.lookSoon(env)
 	return env
+}
+
+// lookSoon lets [play.look] be called when nothing is under way.
+func (p *play) lookSoon(env *sdktest.TestWorkflowEnvironment) {
+	p.mu.Lock()
+	spoken := p.spoken
+	p.mu.Unlock()
+	env.RegisterDelayedCallback(func() {
+		if spoken == p.spoken { // nobody writes it but this goroutine
+			p.look()
+		}
+	}, instant)
 }
 
 // outcomeOf reads how the last execution ended.
@@ -140,22 +170,44 @@ func (p *play) set(change func()) {
 	p.changed.Broadcast()
 }
 
+// fail keeps the first thing that was wrong; nil is nothing. The lock is held.
+func (p *play) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
 // look is called within the environment: if the run rests, it waits for the test.
 func (p *play) look() {
+	if _, err := ask(p.env, signals.Status.Name); err != nil { // it has not begun
+		p.lookSoon(p.env)
+		return
+	}
+	p.set(func() { p.begun = true })
+	p.drain() // what was wanted before it could be spoken to
 	for {
 		st, err := ask(p.env, signals.Status.Name)
-		if err != nil || st.Status != agent.Suspended || p.react(st) || p.env.Now().Before(p.until) {
+		if err != nil || p.unanswered > 0 || st.Status != agent.Suspended || p.react(st) || p.env.Now().Before(p.until) {
 			return
 		}
 		p.set(func() { p.resting = true })
-		d := <-p.todo
-		p.set(func() { p.resting = !d.goes })
-		d.do()
-		close(d.done)
-		if d.goes {
+		if p.carryOut(<-p.todo) {
 			return
 		}
 	}
+}
+
+// carryOut does one errand, and tells whether the run goes on after it.
+func (p *play) carryOut(e errand) bool {
+	p.set(func() {
+		if e.goes {
+			p.resting = false
+			p.spoken++
+		}
+	})
+	e.do()
+	close(e.done)
+	return e.goes
 }
 
 // react lets the person answer what the run asks; it tells whether he did.
@@ -165,35 +217,38 @@ func (p *play) react(st agent.RunStatus) bool {
 	}
 	list, err := p.of.person.reactions(st.Suspension.Requests)
 	if err != nil {
-		p.set(func() { p.err = err })
+		p.set(func() { p.fail(err) })
 		p.env.CancelWorkflow()
 		return true
 	}
 	acted := false
 	for _, s := range list {
-		if s.Command != nil {
-			acted = true
-			p.update(s.Command, func(_ agent.Ack, err error) {
-				if err != nil {
-					p.set(func() { p.err = fmt.Errorf("what the person said was refused: %w", err) })
-					p.env.CancelWorkflow()
-				}
-			})
+		if s.Command == nil {
+			continue
 		}
+		acted = true
+		p.update(s.Command, func(_ agent.Ack, err error) {
+			if refused := personRefused(err); refused != nil {
+				p.set(func() { p.fail(refused) })
+				p.env.CancelWorkflow()
+			}
+		})
 	}
 	if acted {
-		p.env.RegisterDelayedCallback(p.look, instant)
+		p.set(func() { p.spoken++ })
 	}
 	return acted
 }
 
 // drain does what the test wants while something is under way.
 func (p *play) drain() {
-	select {
-	case d := <-p.todo:
-		d.do()
-		close(d.done)
-	default: // it was done at rest
+	for {
+		select {
+		case e := <-p.todo:
+			p.carryOut(e)
+		default: // it was done at rest
+			return
+		}
 	}
 }
 
@@ -206,16 +261,22 @@ func (p *play) arrive() {
 // do does something within the environment, at its next moment. It tells whether it
 // was done: not if the run has ended.
 func (p *play) do(ctx context.Context, goes bool, do func()) (bool, error) {
-	d := errand{do: do, goes: goes, done: make(chan struct{})}
-	p.todo <- d
+	e := errand{do: do, goes: goes, done: make(chan struct{})}
+	select {
+	case <-p.over:
+		return false, nil
+	case p.todo <- e:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	p.mu.Lock()
-	env := p.env
+	env, begun := p.env, p.begun
 	p.mu.Unlock()
-	if env != nil {
+	if begun {
 		env.RegisterDelayedCallback(p.drain, 0)
 	}
 	select {
-	case <-d.done:
+	case <-e.done:
 		return true, nil
 	case <-p.over:
 		return false, nil
@@ -235,7 +296,15 @@ func (p *play) settle(ctx context.Context) error {
 	if p.err == nil && ctx.Err() != nil {
 		return fmt.Errorf("session %s neither rests nor ends: %w", p.session, ctx.Err())
 	}
+	p.told = true
 	return p.err
+}
+
+// result is how the run ended; nil while it has not.
+func (p *play) result() *agent.Outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outcome
 }
 
 func (p *play) ended() bool {
@@ -275,84 +344,6 @@ func ask(env *sdktest.TestWorkflowEnvironment, query string) (st agent.RunStatus
 	return st, v.Get(&st)
 }
 
-// say says something and waits for the answer.
-func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
-	answered := make(chan struct{})
-	done, stop := p.do(ctx, true, func() {
-		p.update(c, func(a agent.Ack, e error) {
-			ack, err = a, e
-			close(answered)
-		})
-		p.env.RegisterDelayedCallback(p.look, instant)
-	})
-	if stop != nil {
-		return ack, stop
-	}
-	if done {
-		select {
-		case <-answered:
-			return ack, err
-		case <-p.over:
-		}
-	}
-	select {
-	case <-answered: // with its end
-		return ack, err
-	default:
-		return ack, agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
-	}
-}
-
-// update says something; answer is called within the environment.
-func (p *play) update(c agent.Command, answer func(agent.Ack, error)) {
-	raw, err := payloadOf(c)
-	if err != nil {
-		answer(agent.Ack{}, err)
-		return
-	}
-	p.env.UpdateWorkflow(string(c.Verb()), "", &sdktest.TestUpdateCallback{
-		OnAccept: func() {},
-		OnReject: func(err error) { answer(agent.Ack{}, asArrived(err)) },
-		OnComplete: func(result any, err error) {
-			ack, ok := result.(agent.Ack)
-			if err == nil && !ok {
-				err = fmt.Errorf("%s was answered by a %T", c.Verb(), result)
-			}
-			answer(ack, asArrived(err))
-		},
-	}, raw)
-}
-
-// asArrived is an error as a client would meet it; nil for none.
-func asArrived(err error) error {
-	if e := durable.Arrive(err); e != nil {
-		return e
-	}
-	return nil
-}
-
-// skip lets time go by.
-func (p *play) skip(ctx context.Context, d time.Duration) error {
-	if p.ended() {
-		p.set(func() { p.clock = p.clock.Add(d) })
-		return nil
-	}
-	target := p.now().Add(d)
-	if _, err := p.do(ctx, true, func() {
-		p.set(func() { p.until = target })
-		p.env.RegisterDelayedCallback(p.arrive, d)
-	}); err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !p.until.IsZero() && p.err == nil && p.outcome == nil && ctx.Err() == nil {
-		p.changed.Wait()
-	}
-	return errors.Join(p.err, ctx.Err())
-}
-
 // abandon lets go of a run that the test has not brought to its end, and waits for its
 // last steps: they would write into a folder that is being removed.
 func (p *play) abandon() {
@@ -363,6 +354,11 @@ func (p *play) abandon() {
 		case <-p.over:
 		case <-ctx.Done():
 		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil && !p.told {
+		p.of.t.Errorf("session %s: %v", p.session, p.err)
 	}
 }
 

@@ -2,6 +2,7 @@ package testsuite
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
@@ -42,9 +44,10 @@ func fits(t testing.TB, h *historypb.History, o *worker.Options) {
 	}
 }
 
-// replayAll replays what was played on a task queue: a run that a worker with an empty
-// cache could not go on with is found here and not in production.
-func replayAll(t testing.TB, c temporal.Client, o *worker.Options) {
+// closeAll replays what was played on a task queue, and ends what still lives there: a
+// run that a worker with an empty cache could not go on with is found here and not in
+// production.
+func closeAll(t testing.TB, c temporal.Client, o *worker.Options) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the test's own is over
 	defer cancel()
@@ -63,6 +66,11 @@ func replayAll(t testing.TB, c temporal.Client, o *worker.Options) {
 				h.Events = append(h.Events, e)
 			}
 			fits(t, h, o)
+			if info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				err := c.TerminateWorkflow(ctx, info.GetExecution().GetWorkflowId(), "", "the test is over")
+				var gone *serviceerror.NotFound
+				require.True(t, err == nil || errors.As(err, &gone), "%v", err)
+			}
 		}
 		if page = list.GetNextPageToken(); len(page) == 0 {
 			return

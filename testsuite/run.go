@@ -37,7 +37,7 @@ func (r *Run) Rest() *agent.Suspension {
 func (r *Run) End() *agent.Outcome {
 	r.stage.t.Helper()
 	o := r.Wait()
-	require.NotEqual(r.stage.t, agent.Suspended, o.Status, "session %s was to end, and rests: %s", r.Session, text(o.Suspension))
+	require.NotEqual(r.stage.t, agent.Suspended, o.Status, "session %s was to end, and rests: %s; answer it, let the Person do so, resume it, or Skip the time", r.Session, text(o.Suspension))
 	return o
 }
 
@@ -151,7 +151,7 @@ func (r *Run) Reject(reason string) agent.Ack {
 func (r *Run) asked() agent.Request {
 	r.stage.t.Helper()
 	requests := r.Rest().Requests
-	require.Len(r.stage.t, requests, 1, "one request of session %s has to be open, so that it is clear which is meant", r.Session)
+	require.Len(r.stage.t, requests, 1, "one request of session %s has to be open, so that it is clear which is meant: of several, say which with Run.Say; one of an agent below is answered there, with Stage.Run(%q)", r.Session, r.Session+"/NAME-1")
 	return requests[0]
 }
 

@@ -194,7 +194,7 @@ func (s *Script) take(req *model.Request, place string, turn int) (Reply, *Failu
 		return Reply{Text: fmt.Sprintf(summary, turn)}, nil, nil
 	}
 	if !ok {
-		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and no rule for turn %d", len(s.file.Replies), turn+1))
+		return r, nil, model.Fault(agent.FaultBadRequest, 0, 0, fmt.Sprintf("the script has %d replies and %d rules, and none for turn %d, which began with %q", len(s.file.Replies), len(s.file.Rules), turn+1, short(lastText(req.Messages))))
 	}
 	if n := s.failed[place]; n < len(r.Fail) {
 		s.failed[place]++
@@ -321,6 +321,15 @@ func lastText(messages []agent.Message) string {
 		}
 	}
 	return text.String()
+}
+
+// short is the beginning of a text.
+func short(text string) string {
+	const most = 200
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // withoutNotes leaves out what the runtime says last, once, of a run that goes on.

@@ -22,12 +22,13 @@ import (
 
 // Options say what a [Stage] plays, and where. Worker is required.
 type Options struct {
-	// Worker is what a worker is made with: agents, tools and all else. Its Store,
-	// TaskQueue and Logger may be empty: the stage has a store in a folder of the
-	// test's own, a task queue of its own, and is quiet.
+	// Worker is what a worker is made with: agents, tools and all else. The stage has a
+	// task queue of its own and no deployment, whatever it says there; where its Store
+	// and Logger are empty, a store in a folder of the test's own, and silence.
 	Worker *worker.Options
 	// Model answers in the place of every model that an agent names; mostly a
-	// [Script]. Nil means that Worker.Models are asked.
+	// [Script]. What Worker.Models know of its price and window holds for it too. Nil
+	// means that Worker.Models are asked.
 	Model model.Model
 	// Person answers what runs ask; nil means that nobody does but the test.
 	Person *Person
@@ -77,6 +78,10 @@ type world interface {
 // options fails it.
 func New(t testing.TB, o *Options) *Stage {
 	t.Helper()
+	if o == nil {
+		o = &Options{}
+	}
+	require.NoError(t, o.Person.check())
 	own := o.worker(t)
 	s := &Stage{t: t, log: store.NewLog(own.Store)}
 	if o.Server == nil {
@@ -96,9 +101,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	if own.Logger == nil {
 		own.Logger = zap.NewNop()
 	}
-	if own.TaskQueue == "" {
-		own.TaskQueue = "test-" + strings.Map(inQueue, t.Name()) + "-" + uuid.NewString()[:8]
-	}
+	own.TaskQueue, own.Deployment = "test-"+strings.Map(inQueue, t.Name())+"-"+uuid.NewString()[:8], ""
 	if own.Store == nil {
 		dir, err := store.OpenDir(t.TempDir(), nil)
 		require.NoError(t, err)
@@ -108,11 +111,36 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 		own.Models = map[string]model.Model{}
 		for _, a := range own.Agents {
 			for _, name := range append([]string{a.Model}, a.Fallbacks...) {
-				own.Models[name] = o.Model
+				own.Models[name] = standIn{o.Model, known(o.Worker.Models, name)}
 			}
 		}
 	}
 	return &own
+}
+
+// standIn answers in the place of a model, whose price and window it has.
+type standIn struct {
+	model.Model
+	info model.Info
+}
+
+func (s standIn) Info(name string) model.Info {
+	if s.info == (model.Info{}) {
+		return s.Model.Info(name)
+	}
+	return s.info
+}
+
+// known is what is known of a model by its full name; nothing where it is not there.
+func known(models map[string]model.Model, name string) model.Info {
+	if m, ok := models[name]; ok {
+		return m.Info(name)
+	}
+	provider, own, _ := strings.Cut(name, "/")
+	if m, ok := models[provider]; ok && own != "" {
+		return m.Info(own)
+	}
+	return model.Info{}
 }
 
 func inQueue(r rune) rune {
@@ -151,6 +179,7 @@ func (s *Stage) Run(session string) *Run {
 // a run that waits for agents below it has no time of its own, theirs goes by.
 func (s *Stage) Skip(d time.Duration) {
 	s.t.Helper()
+	require.Positive(s.t, d, "time goes one way")
 	require.NoError(s.t, s.world.skip(s.t.Context(), d))
 }
 

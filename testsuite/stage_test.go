@@ -102,7 +102,7 @@ func TestThePerson(t *testing.T) {
 		"has a model":     {&testsuite.Person{Goal: "spend nothing", Model: testsuite.NewScript(testsuite.Reply{Match: "Choose one of: main, other", Text: "neither"})}, agent.Completed, "neither"},
 		"stops the run":   {&testsuite.Person{Rules: []testsuite.Reaction{{Stop: "enough"}}}, agent.Stopped, ""},
 		"ignores":         {&testsuite.Person{Rules: []testsuite.Reaction{{Ignore: true}}}, agent.Suspended, ""},
-		"has other rules": {&testsuite.Person{Rules: []testsuite.Reaction{{Agent: "someone"}, {Tool: "pay", Approve: true}}}, agent.Suspended, ""},
+		"has other rules": {&testsuite.Person{Rules: []testsuite.Reaction{{Agent: "someone", Text: "me"}, {Tool: "pay", Approve: true}}}, agent.Suspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := testsuite.NewScript(ask, testsuite.Reply{Text: "Thanks."})
@@ -139,6 +139,27 @@ func TestWhatFailsATest(t *testing.T) {
 		"the person has answered 1 times": func(t testing.TB) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: twice}).Start("payer", "go", nil).Wait()
 		},
+		"has 2 decisions": func(t testing.TB) {
+			both := &testsuite.Person{Rules: []testsuite.Reaction{{Approve: true, Text: "yes"}}}
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: both})
+		},
+		"which is none of": func(t testing.TB) {
+			other := &testsuite.Person{Rules: []testsuite.Reaction{{Choice: "the third"}}}
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: other}).Start("payer", "go", nil).Wait()
+		},
+		"time goes one way": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Skip(-time.Hour)
+		},
+		"Worker is missing": func(t testing.TB) { testsuite.New(t, nil) },
+		"which began with": func(t testing.TB) {
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript()}).Start("payer", "go", nil).Completed()
+		},
+		"not to be asked": func(t testing.TB) {
+			never := &testsuite.Person{Rules: []testsuite.Reaction{{Fail: "never"}}}
+			s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment(), Person: never})
+			s.Start("payer", "go", nil)
+			s.Start("payer", "go", nil).Rest() // nobody waits for the first
+		},
 		"starts an agent below it": func(t testing.TB) {
 			script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "subagent__payer", Arguments: map[string]any{"task": "go"}}}})
 			testsuite.New(t, &testsuite.Options{Worker: tree, Model: script}).Start("lead", "go", nil).Wait()
@@ -167,4 +188,46 @@ func TestWhatFailsATest(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) { require.Contains(t, testsuite.FailureOf(t, play), want) })
 	}
+}
+
+// What is said at any moment is heard, whether the run rests, works or has just begun.
+func TestSaidAtAnyMoment(t *testing.T) {
+	var paid []string
+	s := testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()})
+	run := s.Start("payer", "go", nil)
+	require.NotEqual(t, agent.Pending, run.Status().Status)
+	require.Equal(t, agent.Accepted, run.Pause().Effect)
+	for range 3 { // held at rest, it is published and rests on
+		require.Len(t, run.Rest().Held, 1)
+		run.Resume()
+		require.Empty(t, run.Rest().Held)
+		run.Pause()
+	}
+	run.Resume()
+	run.Approve()
+	s.Skip(8 * 24 * time.Hour)
+	run.Completed()
+	for range 100 {
+		require.Equal(t, agent.Completed, run.Status().Status)
+	}
+	next := s.Start("payer", "again", &client.StartOptions{Session: run.Session, Carry: agent.CarryReset})
+	require.GreaterOrEqual(t, next.Rest().Since.Sub(run.Events()[0].Time), 8*24*time.Hour, "the time that went by is gone")
+	next.Cancel()
+	require.Equal(t, agent.Cancelled, next.End().Status)
+}
+
+// A daemon is played without a server, too.
+func TestADaemonOnTheStage(t *testing.T) {
+	daemon := &worker.Options{Agents: []agent.Definition{{Name: "watcher", Model: "m", Daemon: &agent.Daemon{Every: agent.Duration(time.Hour)}}}}
+	script := testsuite.NewScript(testsuite.Reply{Match: "orders.paid", Text: "Booked."}, testsuite.Reply{Match: ".", Text: "Nothing."})
+	s := testsuite.New(t, &testsuite.Options{Worker: daemon, Model: script})
+	run := s.Start("watcher", "", nil)
+	run.Rest()
+	run.Emit("orders.paid", map[string]any{"order": 118})
+	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
+	s.Skip(3*time.Hour + time.Minute)
+	run.Rest()
+	require.Len(t, script.Requests(), 1+3)
+	run.Stop("enough")
+	require.Equal(t, agent.Stopped, run.End().Status)
 }

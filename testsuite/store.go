@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,6 +42,7 @@ var storeParts = []storePart{
 	{"only old chunks are deleted", onlyOldChunksAreDeleted},
 	{"a chunk that is put is there", chunkThatIsPutIsThere},
 	{"a head is kept whole", headIsKeptWhole},
+	{"a head is whole while it is written", headIsWhole},
 	{"a head is saved once", headIsSavedOnce},
 	{"of many writers of a head one wins", oneWriterWins},
 	{"sessions of any name have heads of their own", anyName},
@@ -57,8 +59,8 @@ func numbered(n int) string { return fmt.Sprintf("%x", sha256.Sum256([]byte{byte
 func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	_, err := s.Chunk(ctx, numbered(1))
-	require.ErrorIs(t, err, agent.ChunkMissing)
-	require.Contains(t, err.Error(), numbered(1))
+	require.ErrorIs(t, err, agent.ChunkMissing, "the error of a chunk that is not there")
+	require.Contains(t, err.Error(), numbered(1), "people need the digest to look for the chunk")
 
 	large := make([]byte, 2<<20)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -67,9 +69,9 @@ func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	}
 	for n, data := range [][]byte{[]byte("a\x00b"), {}, large} {
 		for range 2 { // the second time is no error
-			require.NoError(t, s.PutChunk(ctx, numbered(n), data))
+			require.NoError(t, s.PutChunk(ctx, numbered(n), data), "a chunk of %d bytes", len(data))
 			got, err := s.Chunk(ctx, numbered(n))
-			require.NoError(t, err)
+			require.NoError(t, err, "a chunk of %d bytes that was put", len(data))
 			require.True(t, slices.Equal(data, got), "%d bytes came back as %d", len(data), len(got))
 		}
 	}
@@ -80,41 +82,71 @@ func listedChunks(t testing.TB, s store.Store) []store.ChunkInfo {
 	t.Helper()
 	var all []store.ChunkInfo
 	for c, err := range s.Chunks(t.Context()) {
-		require.NoError(t, err)
+		require.NoError(t, err, "listing the chunks, after %d of them", len(all))
 		all = append(all, c)
 	}
 	return all
 }
 
+// many is more than a store, or what is behind it, would list at once.
+const many = 1050
+
+// sameList compares a list with what has to be listed, and says what is wrong with it.
+func sameList(t testing.TB, want, got []string, of string) {
+	t.Helper()
+	counts := map[string]int{}
+	for _, name := range got {
+		counts[name]++
+	}
+	for _, name := range want {
+		require.NotZero(t, counts[name], "%s: %s is not listed, and %d of %d are: what is not listed is taken for gone", of, name, len(got), len(want))
+		require.Equal(t, 1, counts[name], "%s: %s is listed so many times", of, name)
+		delete(counts, name)
+	}
+	require.Empty(t, counts, "%s: these are listed and should not be", of)
+	for i, name := range want {
+		require.Equal(t, name, got[i], "%s: the list is not in order, that of bytes: at place %d", of, i)
+	}
+}
+
+// leavesEarly checks that who has seen enough of a list may leave it.
+func leavesEarly[T any](t testing.TB, list iter.Seq2[T, error], of string) {
+	t.Helper()
+	require.NoError(t, panicked(func() {
+		for range list {
+			break
+		}
+	}), "%s: who listens has left, and was told more: end the list where yield returns false", of)
+}
+
 func chunksAreListed(t testing.TB, s store.Store) {
-	const many = 600 // more than a store would read at once
-	require.Empty(t, listedChunks(t, s))
+	require.Empty(t, listedChunks(t, s), "the chunks of an empty store")
 	var want []string
 	for n := range many {
 		want = append(want, numbered(n))
-		require.NoError(t, s.PutChunk(t.Context(), numbered(n), make([]byte, n%7)))
+		require.NoError(t, s.PutChunk(t.Context(), numbered(n), make([]byte, n%7)), "putting %d chunks", many)
 	}
 	slices.Sort(want)
 	before := listedChunks(t, s)
 	var got []string
 	for _, c := range before {
 		got = append(got, c.Digest)
-		require.WithinDuration(t, time.Now(), c.Put, time.Minute)
+		require.WithinDuration(t, time.Now(), c.Put, time.Minute, "when chunk %s was put", c.Digest)
 	}
-	require.Equal(t, want, got)
-	for range s.Chunks(t.Context()) {
-		break // who has seen enough may leave
-	}
+	sameList(t, want, got, "chunks")
+	leavesEarly(t, s.Chunks(t.Context()), "chunks")
 
 	again := before[many/2]
-	require.NoError(t, s.PutChunk(t.Context(), again.Digest, make([]byte, again.Size)))
-	for i, c := range listedChunks(t, s) {
+	require.NoError(t, s.PutChunk(t.Context(), again.Digest, make([]byte, again.Size)), "putting a chunk again")
+	after := listedChunks(t, s)
+	require.Equal(t, many, len(after), "how many chunks are listed after one of them was put again")
+	for i, c := range after {
 		if i == many/2 {
-			require.True(t, c.Put.After(again.Put), "putting a chunk again makes it young")
+			require.True(t, c.Put.After(again.Put), "a chunk that was put at %s and again has the time %s: putting it again makes it young, or garbage collection takes it from who is about to refer to it (times are not rounded down)", again.Put, c.Put)
 			c.Put = again.Put
 		}
-		require.True(t, c.Put.Equal(before[i].Put), "no other chunk is renewed")
-		require.Equal(t, before[i].Size, c.Size)
+		require.True(t, c.Put.Equal(before[i].Put), "another chunk was renewed by a put: %s was put at %s and has the time %s", c.Digest, before[i].Put, c.Put)
+		require.Equal(t, before[i].Size, c.Size, "the size of chunk %s has changed", c.Digest)
 	}
 }
 
@@ -124,20 +156,21 @@ func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 		require.NoError(t, s.PutChunk(ctx, numbered(n), []byte("x")))
 	}
 	put := listedChunks(t, s)
+	require.Len(t, put, 3, "the chunks that were put")
 	gone, err := s.DeleteChunk(ctx, put[0].Digest, put[0].Put)
 	require.NoError(t, err)
-	require.False(t, gone, "put at a time is not put before it")
-	require.Len(t, listedChunks(t, s), 3)
+	require.False(t, gone, "DeleteChunk with the very time at which the chunk was put says that it is gone: only what was put before that time is to be deleted")
+	require.Len(t, listedChunks(t, s), 3, "a chunk was deleted that is as young as the time that DeleteChunk was given")
 	for range 2 { // what is gone is gone
 		gone, err = s.DeleteChunk(ctx, put[0].Digest, put[0].Put.Add(time.Second))
-		require.NoError(t, err)
-		require.True(t, gone)
+		require.NoError(t, err, "deleting an old chunk, and again when it is gone")
+		require.True(t, gone, "DeleteChunk does not say that an old chunk is gone, or one that is not there")
 	}
 	_, err = s.Chunk(ctx, put[0].Digest)
-	require.ErrorIs(t, err, agent.ChunkMissing)
-	require.Equal(t, put[1:], listedChunks(t, s))
-	require.NoError(t, s.PutChunk(ctx, put[0].Digest, []byte("x")), "it may be put anew")
-	require.Len(t, listedChunks(t, s), 3)
+	require.ErrorIs(t, err, agent.ChunkMissing, "a chunk that DeleteChunk said is gone")
+	require.Equal(t, put[1:], listedChunks(t, s), "the chunks that were not deleted")
+	require.NoError(t, s.PutChunk(ctx, put[0].Digest, []byte("x")), "a chunk that was deleted may be put anew")
+	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put anew")
 }
 
 // chunkThatIsPutIsThere deletes an old chunk at the moment that it is put again:
@@ -147,7 +180,9 @@ func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	for round := range rounds {
 		require.NoError(t, s.PutChunk(ctx, numbered(1), []byte("x")))
-		before := listedChunks(t, s)[0].Put.Add(time.Microsecond)
+		listed := listedChunks(t, s)
+		require.Len(t, listed, 1, "the one chunk that was put, after %d rounds of putting and deleting it", round)
+		before := listed[0].Put.Add(time.Microsecond)
 		var wg sync.WaitGroup
 		for range each {
 			wg.Go(func() {
@@ -163,7 +198,7 @@ func chunkThatIsPutIsThere(t testing.TB, s store.Store) {
 		}
 		wg.Wait()
 		_, err := s.Chunk(ctx, numbered(1))
-		require.NoError(t, err, "round %d", round)
+		require.NoError(t, err, "a chunk was put and deleted as an old one at the same moment, for the %d. time, and is gone: whoever put it refers to it", round+1)
 	}
 }
 
@@ -171,8 +206,8 @@ func oneWriterWins(t testing.TB, s store.Store) {
 	const writers, versions = 50, 3
 	ctx := t.Context()
 	_, err := s.Head(ctx, "s")
-	require.ErrorIs(t, err, agent.NotFound)
-	require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 2, Session: "s"}), agent.Stale, "the first version is 1")
+	require.ErrorIs(t, err, agent.NotFound, "the head of a session that has none")
+	require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 2, Session: "s"}), agent.Stale, "the first version of a head is 1, and 2 was taken")
 	for version := range int64(versions) {
 		var winner atomic.Int64
 		var wg sync.WaitGroup
@@ -192,24 +227,29 @@ func oneWriterWins(t testing.TB, s store.Store) {
 		wg.Wait()
 		h, err := s.Head(ctx, "s")
 		require.NoError(t, err)
-		require.Equal(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: winner.Load()}, h)
+		require.Equal(t, store.Head{V: 1, Version: version + 1, Session: "s", Seq: winner.Load()}, h, "the head is not that of the writer who was told that it won")
 	}
 }
 
-// sessionNames are names, in order, of which a store might make one or none.
+// longest is the name of a child far below, as long as names get, but for its end.
+var longest = strings.Repeat("q", 100) + strings.Repeat("/clerk-1", 18) + "/abcdefgh-"
+
+// sessionNames are names of which a store might make one or none.
 var sessionNames = []string{
-	"..", "1", "A", "CON", "a", "a%", "a.b", "a/b-1", "a:b", "a_", strings.Repeat("a", 99), strings.Repeat("a", 100),
+	"..", "1", "A", "CON", "a", "a%", "a-b-1", "a.", "a.b", "a.b-1", "a/b-1", "a:b", "a:b-1", "a_", "a_b-1", strings.Repeat("a", 99), strings.Repeat("a", 100),
+	longest + "1", longest + "2",
 	"con", strings.Repeat("x", 100) + "/y-1/z-2", "x/y-1", "x/y-1/z-2", "x/y-10", "x:y", "xy", strings.Repeat("z", 100), "ä",
 }
 
 func anyName(t testing.TB, s store.Store) {
 	for i, name := range sessionNames {
-		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}))
+		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}),
+			"the first head of session %q, of %d bytes; where it is stale, another session has its place: names are not to be cut, folded or made into others", name, len(name))
 	}
 	for i, name := range sessionNames {
 		h, err := s.Head(t.Context(), name)
-		require.NoError(t, err)
-		require.Equal(t, store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}, h)
+		require.NoError(t, err, "the head of session %q", name)
+		require.Equal(t, store.Head{V: 1, Version: 1, Session: name, Seq: int64(i)}, h, "session %q has another's head", name)
 	}
 }
 
@@ -218,57 +258,57 @@ func listedSessions(t testing.TB, s store.Store, prefix string) []string {
 	t.Helper()
 	var all []string
 	for h, err := range s.Heads(t.Context(), prefix) {
-		require.NoError(t, err)
+		require.NoError(t, err, "listing the heads of %q, after %d of them", prefix, len(all))
 		all = append(all, h.Session)
 	}
 	return all
 }
 
 func headsAreListed(t testing.TB, s store.Store) {
-	require.Empty(t, listedSessions(t, s, ""))
+	require.Empty(t, listedSessions(t, s, ""), "the heads of an empty store")
 	var want []string
-	for i := range 600 { // more than a store would read at once
+	for i := range many {
 		want = append(want, fmt.Sprintf("many-%04d", i))
 	}
 	want = append(want, sessionNames...)
 	for _, name := range want {
-		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Agent: "greeter"}))
+		require.NoError(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: name, Agent: "greeter"}), "the head of session %q", name)
 	}
 	slices.Sort(want)
-	require.Equal(t, want, listedSessions(t, s, ""))
-	for _, prefix := range []string{"many-00", "x/", "a%", "a_", "x/y-1/", strings.Repeat("a", 99), strings.Repeat("x", 100) + "/", "none", "ä"} {
+	sameList(t, want, listedSessions(t, s, ""), "heads")
+	for _, prefix := range []string{"many-00", "x/", "a%", "a_", "con", "CO", "X/", "x/y-1/", longest, strings.Repeat("a", 99), strings.Repeat("x", 100) + "/", "none", "ä"} {
 		var some []string
 		for _, name := range want {
 			if strings.HasPrefix(name, prefix) {
 				some = append(some, name)
 			}
 		}
-		require.Equal(t, some, listedSessions(t, s, prefix), "prefix %q", prefix)
+		sameList(t, some, listedSessions(t, s, prefix), fmt.Sprintf("heads with the prefix %q, byte by byte", prefix))
 	}
 	for h, err := range s.Heads(t.Context(), "a:") {
-		require.NoError(t, err)
-		require.Equal(t, store.Head{V: 1, Version: 1, Session: "a:b", Agent: "greeter"}, h)
-		break // who has seen enough may leave
+		require.NoError(t, err, "listing the heads of %q", "a:")
+		require.Equal(t, store.Head{V: 1, Version: 1, Session: h.Session, Agent: "greeter"}, h, "a head that is listed is not the one that was put")
 	}
+	leavesEarly(t, s.Heads(t.Context(), ""), "heads")
 }
 
 func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	long := strings.Repeat("x", 100) + "/y-1"
 	for _, name := range []string{"s", long} {
-		require.NoError(t, s.DeleteHead(ctx, name, 1), "one that is not there is gone")
+		require.NoError(t, s.DeleteHead(ctx, name, 1), "deleting a head that is not there")
 		for version := range int64(2) {
 			require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name}))
 		}
-		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.Stale)
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.Stale, "deleting a head by a version that is over")
 		_, err := s.Head(ctx, name)
-		require.NoError(t, err)
-		require.NoError(t, s.DeleteHead(ctx, name, 2))
+		require.NoError(t, err, "the head was deleted by who had not seen its last version: a run that lives on loses its session")
+		require.NoError(t, s.DeleteHead(ctx, name, 2), "deleting a head by its version")
 		_, err = s.Head(ctx, name)
-		require.ErrorIs(t, err, agent.NotFound)
-		require.Empty(t, listedSessions(t, s, name))
-		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 3, Session: name}), agent.Stale, "a run that goes on finds nothing to go on from")
-		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: name}), "a session may begin anew")
+		require.ErrorIs(t, err, agent.NotFound, "a head that was deleted")
+		require.Empty(t, listedSessions(t, s, name), "a head that was deleted is listed")
+		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 3, Session: name}), agent.Stale, "the third version of a head that was deleted: a run that goes on finds nothing to go on from")
+		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: name}), "a session that was deleted may begin anew")
 	}
 }
 
@@ -289,10 +329,10 @@ func contextEndsAll(t testing.TB, s store.Store) {
 		"Heads":       func() error { return lastError(s.Heads(ctx, "")) },
 		"DeleteHead":  func() error { return s.DeleteHead(ctx, "s", 1) },
 	} {
-		require.ErrorIs(t, call(), agent.StoreUnavailable, name)
+		require.ErrorIs(t, call(), agent.StoreUnavailable, "%s with a context that is over", name)
 	}
-	require.Equal(t, []string{"s"}, listedSessions(t, s, ""), "nothing was changed")
-	require.Len(t, listedChunks(t, s), 1)
+	require.Equal(t, []string{"s"}, listedSessions(t, s, ""), "heads were changed for a context that was over")
+	require.Len(t, listedChunks(t, s), 1, "chunks were changed for a context that was over")
 }
 
 // lastError is the error that a list ends with; nil where it ends well.

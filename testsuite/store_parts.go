@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +90,60 @@ func headIsKeptWhole(t testing.TB, s store.Store) {
 	got, err = s.Head(t.Context(), "s")
 	require.NoError(t, err)
 	sameHead(t, next, got, "of the head before nothing is left: it is replaced and not added to")
+}
+
+// versionText is what a writer says in a version of a head: it is long, and says who
+// wrote it.
+func versionText(version, writer int64) string {
+	const long = 2000
+	return strings.Repeat(fmt.Sprintf("version %d by %d ", version, writer), long)
+}
+
+// headIsWhole reads a head while many write it.
+func headIsWhole(t testing.TB, s store.Store) {
+	const writers, versions = 4, 20
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for writer := range int64(writers) {
+		wg.Go(func() {
+			for version := int64(1); version <= versions; version++ {
+				err := s.PutHead(ctx, store.Head{V: 1, Version: version, Session: "s", Seq: writer, Run: versionText(version, writer)})
+				if ctx.Err() == nil && err != nil && !errors.Is(err, agent.Stale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wg.Wait()
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	seen := int64(0)
+	whole := func(h store.Head, err error) {
+		require.NoError(t, err, "reading a head while it is written, after version %d", seen)
+		require.True(t, h.Run == versionText(h.Version, h.Seq), "a head that was read while it was written is half of one version and half of another: a run goes on from what never was")
+		require.GreaterOrEqual(t, h.Version, seen, "a head that was read while it was written has become older")
+		seen = h.Version
+	}
+	for writing := true; writing; {
+		select {
+		case <-done:
+			writing = false
+		default:
+		}
+		if h, err := s.Head(t.Context(), "s"); seen > 0 || !errors.Is(err, agent.NotFound) {
+			whole(h, err)
+		}
+		for h, err := range s.Heads(t.Context(), "s") {
+			whole(h, err)
+		}
+	}
+	require.Equal(t, int64(versions), seen, "the last version of a head that %d wrote", writers)
 }
 
 // headIsSavedOnce saves what was saved, as a step does that is tried again and a run
@@ -206,7 +261,7 @@ func listsDoNotBlock(t testing.TB, s store.Store) {
 	}()
 	select {
 	case <-done:
-		require.NoError(t, errors.Join(errs...))
+		require.NoError(t, errors.Join(errs...), "the store while it is listed")
 		require.GreaterOrEqual(t, len(slices.DeleteFunc(errs, func(err error) bool { return err != nil })), few*8, "not all was listed")
 	case <-time.After(3 * promptly):
 		t.Fatalf("the store does not answer while it is listed: garbage is never collected")

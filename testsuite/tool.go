@@ -20,10 +20,11 @@ type ToolOptions struct {
 	// behind the tool must bear these.
 	Arguments string
 	// Slow are the JSON of a call that goes on until its context ends; empty where
-	// there is none.
+	// there is none, and then nothing tells whether calls end with their contexts.
 	Slow string
-	// Effects counts what the tool has done to the world up to now; nil where that
-	// can't be counted.
+	// Effects counts what the tool has done to the world up to now: one more for each
+	// call that succeeds, or for each key of a tool with Attempts. Nil where that can't
+	// be counted.
 	Effects func() int
 	// Secrets are what the tool knows and nobody may read, such as its key.
 	Secrets []string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -23,16 +25,32 @@ import (
 // maxShown is how much of a result a model is shown.
 const maxShown = 128 << 10
 
-// do makes a call and checks what is true of every call.
+// do makes the first attempt at a call and checks what is true of every call.
 func (d deed) do(t testing.TB, ctx context.Context, how, arguments, key string) (text string, err error) {
 	t.Helper()
+	return d.attempt(t, ctx, how, arguments, key, 1)
+}
+
+// attempt is do for the attempt of a number.
+func (d deed) attempt(t testing.TB, ctx context.Context, how, arguments, key string, number int) (text string, err error) {
+	t.Helper()
 	given := json.RawMessage(arguments)
+	var mu sync.Mutex // a tool may tell of its progress from any goroutine
+	var progress strings.Builder
 	c := tool.Call{
-		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: 1, Arguments: given,
-	}.WithProgress(func(string) {}).WithState(func(context.Context) (map[string]json.RawMessage, error) { return nil, nil })
+		ID: "t1.1", Session: "session", Run: "r", Agent: "tester", Turn: 1, Tool: d.spec.Name, Key: key, Attempt: number, Arguments: given,
+	}.WithProgress(func(said string) {
+		mu.Lock()
+		defer mu.Unlock()
+		progress.WriteString(said + "\n")
+	}).WithState(func(context.Context) (map[string]json.RawMessage, error) { return nil, nil })
 	require.NoError(t, panicked(func() { text, err = d.call(ctx, c) }), "%s: the model is told of a panic and no more, and the tool's own clean-up is lost", how)
 	require.Equal(t, arguments, string(given), "%s: the arguments were changed: they are the transcript's", how)
+	mu.Lock()
+	told := progress.String()
+	mu.Unlock()
 	for _, secret := range d.o.Secrets {
+		require.NotContains(t, told, secret, "%s: a secret is in the progress, which everybody sees who follows the run", how)
 		require.NotContains(t, text, secret, "%s: a secret is in the result, and so with the provider and in the transcript for ever", how)
 		if err != nil {
 			require.NotContains(t, fmt.Sprintf("%v %+v", err, err), secret, "%s: a secret is in the error, which the model reads", how)
@@ -152,7 +170,10 @@ func strangeIsBorne(t testing.TB, d deed) {
 	}
 	for how, other := range d.others(t, forms) {
 		if model.Fits(d.spec.Input, json.RawMessage(other)) == "" {
-			_, _ = d.do(t, ctx, how, other, "r/t1.8")
+			before := d.effects()
+			if _, err := d.do(t, ctx, how, other, "r/t1.8"); errors.Is(err, agent.Denied) {
+				require.Equal(t, before, d.effects(), "%s: it was refused (%v) and had an effect: the model is told that nothing was done", how, err)
+			}
 		}
 	}
 }
@@ -160,8 +181,11 @@ func strangeIsBorne(t testing.TB, d deed) {
 func endEndsCall(t testing.TB, d deed) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	before := d.effects()
 	d.doSoon(t, ctx, "a call whose context has ended before", d.arguments())
+	require.Equal(t, before, d.effects(), "a call whose context had ended before had an effect: nobody waits for it, and the model is told that it was stopped")
 	if d.o.Slow == "" {
+		t.Log("whether a call ends in the midst of its work is not tested: the options have no Slow")
 		return
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), promptly/10)
@@ -176,15 +200,19 @@ func (d deed) doSoon(t testing.TB, ctx context.Context, how, arguments string) {
 	endsSoon(t, how, func() { _, _ = d.do(t, ctx, how, arguments, "r/t1.7") })
 }
 
-// effectIsOnce makes a call twice, as after a crash, and then another one.
+// effectIsOnce makes a call three times, as after a crash and after a failure, and
+// then another one.
 func effectIsOnce(t testing.TB, d deed) {
 	before := d.effects()
-	for i, key := range []string{"r/t2.1", "r/t2.1", "r/t2.2"} {
-		_, err := d.do(t, t.Context(), "a call that is made again", d.arguments(), key)
-		require.NoError(t, err)
-		want := []int{1, 1, 2}[i]
-		require.Equal(t, want, d.effects()-before,
-			"effects of %d calls, of which the first two have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
+	run := uuid.NewString() // what the tool acts on may remember the keys of another check
+	for i, c := range []struct {
+		key             string
+		attempt, effect int
+	}{{"/t2.1", 1, 1}, {"/t2.1", 1, 1}, {"/t2.1", 2, 1}, {"/t2.2", 1, 2}} {
+		_, err := d.attempt(t, t.Context(), "a call that is made again", d.arguments(), run+c.key, c.attempt)
+		require.NoError(t, err, "call %d of one that is made again, in attempt %d: what was done before is no failure", i+1, c.attempt)
+		require.Equal(t, c.effect, d.effects()-before,
+			"effects of %d calls, of which the first three have one key: a tool with Attempts is called again when nobody knows how a call ended; hand its Key on, or ask whether it was done", i+1)
 	}
 }
 
@@ -198,10 +226,10 @@ func readingHasNoEffect(t testing.TB, d deed) {
 func manyAreBorne(t testing.TB, d deed) {
 	const many = 8
 	var wg sync.WaitGroup
-	errs := make([]error, many)
+	errs, run := make([]error, many), uuid.NewString()
 	for i := range many {
 		wg.Go(func() {
-			c := &tool.Call{ID: "t4.1", Run: "r", Tool: d.spec.Name, Key: fmt.Sprint("r/t4.", i), Attempt: 1, Arguments: json.RawMessage(d.arguments())}
+			c := &tool.Call{ID: "t4.1", Run: "r", Tool: d.spec.Name, Key: fmt.Sprintf("%s/t4.%d", run, i), Attempt: 1, Arguments: json.RawMessage(d.arguments())}
 			if err := panicked(func() { _, errs[i] = d.call(t.Context(), c) }); err != nil {
 				errs[i] = err
 			}

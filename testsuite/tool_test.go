@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 	forever := make(chan struct{})
 	t.Cleanup(func() { close(forever) })
 	again := &tool.Options{Attempts: 3}
+	var seen sync.Map
 	for _, c := range []struct {
 		name, found string
 		tool        tool.Tool
@@ -76,6 +78,36 @@ func TestFaultsOfToolsAreFound(t *testing.T) {
 		})},
 		{"a reader that writes", "a tool that only reads has no effect", badPay(&tool.Options{ReadOnly: true}, func(context.Context, *tool.Call, Payment) (string, error) {
 			effects.Add(1)
+			return "paid", nil
+		})},
+		{"an effect of a later attempt", "a call that is made again has its effect once", badPay(again, func(_ context.Context, c *tool.Call, _ Payment) (string, error) {
+			if _, again := seen.LoadOrStore(c.Key, true); !again || c.Attempt > 1 {
+				effects.Add(1)
+			}
+			return "paid", nil
+		})},
+		{"an error of a later attempt", "a call that is made again has its effect once", badPay(again, func(_ context.Context, c *tool.Call, _ Payment) (string, error) {
+			if c.Attempt > 1 {
+				return "", errors.New("it was paid before")
+			}
+			if _, again := seen.LoadOrStore(c.Key, true); !again {
+				effects.Add(1)
+			}
+			return "paid", nil
+		})},
+		{"an effect of what is refused", "strange arguments are borne", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {
+			effects.Add(1)
+			if in.Cents <= 0 {
+				return "", tool.Refuse("no cents")
+			}
+			return "paid", nil
+		})},
+		{"an effect that nobody waits for", "the end of the context ends a call", badPay(nil, func(context.Context, *tool.Call, Payment) (string, error) {
+			effects.Add(1)
+			return "paid", nil
+		})},
+		{"a secret in the progress", "a call has a result that a model can read", badPay(nil, func(_ context.Context, c *tool.Call, _ Payment) (string, error) {
+			c.Progress("asking the bank with %s", "sk-bank-123")
 			return "paid", nil
 		})},
 		{"a panic", "strange arguments are borne", badPay(nil, func(_ context.Context, _ *tool.Call, in Payment) (string, error) {

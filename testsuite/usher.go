@@ -40,7 +40,7 @@ func (o *outbound) GetInfo(ctx workflow.Context) *workflow.Info {
 
 // UpsertMemo is what a run does when it comes to rest.
 func (o *outbound) UpsertMemo(ctx workflow.Context, memo map[string]any) error {
-	o.play.env.RegisterDelayedCallback(o.play.look, instant)
+	o.play.lookSoon(o.play.env)
 	return o.Next.UpsertMemo(ctx, memo)
 }
 

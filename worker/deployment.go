@@ -78,7 +78,7 @@ func (w *Worker) warnOfRouting(ctx context.Context) {
 	if err != nil || current == v.BuildID {
 		return
 	}
-	text := fmt.Sprintf("build %s of deployment %s gets no work yet: build %s is current", v.BuildID, v.DeploymentName, current)
+	text := fmt.Sprintf("build %s of deployment %s gets no work but a share of a ramp and what is pinned to it: build %s is current", v.BuildID, v.DeploymentName, current)
 	if current == "" {
 		text = fmt.Sprintf("deployment %s has no current build: no run goes on with it until one is made current", v.DeploymentName)
 	}

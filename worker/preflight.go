@@ -60,7 +60,7 @@ func Preflight(ctx context.Context, c client.Client, o *Options, p *PreflightOpt
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		found := (&flightCheck{temporal: c, has: has}).start(ctx, p.queries(o.taskQueue()), cmp.Or(p.Parallel, runtime.GOMAXPROCS(0)))
+		found := (&flightCheck{temporal: c, has: has}).start(ctx, p.queries(o.taskQueue()), cmp.Or(max(p.Parallel, 0), runtime.GOMAXPROCS(0)))
 		defer func() {
 			cancel()
 			for range found { // whoever is under way ends before this does

@@ -45,6 +45,7 @@ func (o *Options) fit() (*activities.Deeds, error) {
 		faults = append(faults, addAgent(d, def)...)
 	}
 	faults = append(faults, addSubAgents(d)...)
+	faults = append(faults, checkRules(d, o.Agents)...)
 	return d, errors.Join(faults...)
 }
 

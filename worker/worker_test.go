@@ -48,6 +48,27 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, agent.InvalidInput)
 }
 
+// A rule for a tool that nobody has is refused: the tool that was meant would be called
+// without leave. Patterns, client tools and tools of agents below may be meant.
+func TestRulesNameTools(t *testing.T) {
+	o := func(tools ...string) *worker.Options {
+		dir, err := store.OpenDir(t.TempDir(), nil)
+		require.NoError(t, err)
+		return &worker.Options{
+			Store: dir, Models: map[string]model.Model{"script": testsuite.NewScript()}, Tools: []tool.Tool{echo("order")},
+			Agents: []agent.Definition{{
+				Name: "buyer", Model: "script", Rules: []agent.Rule{{Do: agent.Ask, Tools: tools}}, ClientTools: []agent.ToolSpec{{Name: "sign"}},
+				Agents: []agent.SubAgent{{Agent: "clerk", Tools: []string{"*"}}},
+			}, {Name: "clerk", Model: "script", Tools: []string{"order"}}},
+		}
+	}
+	_, err := worker.New(nil, o("ordr"))
+	require.ErrorIs(t, err, agent.UnknownTool)
+	require.ErrorContains(t, err, `agent buyer: rules[0]: there is no tool "ordr"; the worker has order`)
+	_, err = o("order", "ord*", "sign", "subagent__clerk", agent.AskUserTool).Resolve()
+	require.NoError(t, err)
+}
+
 // A model is found by its full name, or by its provider's.
 func TestModelsAreFound(t *testing.T) {
 	one, other := testsuite.NewScript(), testsuite.NewScript()

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -34,7 +35,7 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		if err != nil {
 			return loop.ModelFailed{Ask: e.Seq, Err: err}
 		}
-		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply)}
+		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply, r.state.Events)}
 	})
 }
 
@@ -54,14 +55,16 @@ const freshPrompt = "Sum up this conversation for yourself: what the task is, wh
 const compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
 	"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
 
-// parkings reads the model's calls of await_resumption.
-func parkings(reply agent.Reply) (list []loop.Parking) {
+// parkings reads the model's calls of await_resumption, and looks for what they wait
+// for among the events that wait for the run.
+func parkings(reply agent.Reply, events []agent.EmitOrder) (list []loop.Parking) {
 	for _, c := range (agent.Message{Parts: reply.Parts}).ToolCalls() {
 		if c.Tool != agent.ParkTool {
 			continue
 		}
 		reason, conditions, err := signals.DecodeParking(c.Arguments)
-		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Err: err})
+		waiting := slices.IndexFunc(events, func(e agent.EmitOrder) bool { return fits(conditions, e) })
+		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Waiting: waiting + 1, Err: err})
 	}
 	return list
 }

@@ -59,6 +59,9 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
+		if w := r.state.Wait; w != nil && w.Saved && r.state.Log.Sealing == 0 { // no step looks for its log until it goes on
+			r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
+		}
 	case loop.CarryOver:
 		r.carry = true
 		r.queue.ring()
@@ -111,7 +114,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Birth != nil})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		return loop.Opened{
-			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, State: o.State,
+			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
 			Imported: o.Imported, Err: err,
 		}
 	})
@@ -157,6 +160,9 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
 		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
+	}
+	if len(r.state.Log.Tail) == 0 {
+		in.Stored = r.state.Log.Head
 	}
 	switch w := r.state.Wait; {
 	case e.Final:

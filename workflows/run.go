@@ -130,8 +130,19 @@ type run struct {
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
-	return loop.Moment{At: workflow.Now(ctx).UTC(), Full: workflow.GetInfo(ctx).GetContinueAsNewSuggested()}
+	info := workflow.GetInfo(ctx)
+	return loop.Moment{
+		At: workflow.Now(ctx).UTC(), Full: info.GetContinueAsNewSuggested(),
+		Brim: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > brimEvents || info.GetCurrentHistorySize() > brimBytes),
+	}
 }
+
+// Past these a history is at its brim: the server ends a run at 51,200 events or
+// 50 MB, and a turn that is given up needs some of the rest.
+const (
+	brimEvents = 40_000
+	brimBytes  = 30 << 20
+)
 
 // step hands an input to the machine and performs what it asks for. The error is
 // a refusal: nothing has changed.
@@ -160,14 +171,20 @@ func (r *run) must(in loop.Input) {
 	}
 }
 
-// opened tells whether the run knows what it is made of. What is said to it waits
-// until then: one that comes to nothing before has no log to keep it in.
-func (r *run) opened() bool {
-	switch r.state.Phase {
-	case loop.New, loop.Opening, loop.Locating, loop.Importing, loop.Listing:
-		return false
+// opened tells whether the run knows what it is made of.
+func (r *run) opened() bool { return !r.state.Unwritten() || r.state.Phase == loop.Listing }
+
+// hears tells whether what is said under a name can be taken now, and does not have
+// to wait. A cancel needs to know nothing. What a run would keep in its log waits until
+// it has one: a run that comes to nothing before would lose it.
+func (r *run) hears(name string) bool {
+	switch agent.Verb(name) {
+	case agent.Cancel:
+		return true
+	case agent.Emit, agent.Send, agent.Answer, agent.Approve, agent.Reject, agent.Answers:
+		return !r.state.Unwritten()
 	}
-	return true
+	return r.opened()
 }
 
 // settle takes all that is ready: first what came of model and tool calls, so

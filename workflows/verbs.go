@@ -47,11 +47,18 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 	if bad := r.checkTokens(ctx, command); bad != nil {
 		return durable.Failure(bad, nil)
 	}
-	if !r.opened() {
+	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Common().ID == "" && len(info.ID) > agent.MaxIDLength {
+		// It is the verb's id then, and a thousand of those are carried along.
+		return durable.Failure(agent.Errorf(agent.InvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).At("id"), nil)
+	}
+	if !r.opened() || !r.hears(string(verb)) {
 		return nil // nobody knows yet what the run is made of
 	}
 	state := r.state
 	for _, s := range r.queue.signals {
+		if !r.hears(s.name) {
+			continue
+		}
 		if in, err := r.read(s, state); err == nil {
 			if next, _, err := loop.Step(state, r.moment(ctx), in); err == nil {
 				state = next
@@ -64,8 +71,9 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 
 // update obeys a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
-	if !r.opened() && verb != agent.Cancel { // which needs to know nothing
-		if err := workflow.Await(ctx, r.opened); err != nil {
+	hears := func() bool { return r.hears(string(verb)) }
+	if !hears() {
+		if err := workflow.Await(ctx, hears); err != nil {
 			return agent.Ack{}, err
 		}
 	}
@@ -98,10 +106,12 @@ func (r *run) saying(ctx workflow.Context, command agent.Command, state loop.Sta
 // matches tells of an event whether a parked run waits for it.
 func matches(command agent.Command, state loop.State) bool {
 	e, ok := command.(agent.EmitOrder)
-	if !ok || state.Park == nil {
-		return false
-	}
-	for _, c := range state.Park.Conditions.List() {
+	return ok && state.Park != nil && fits(state.Park.Conditions, e)
+}
+
+// fits tells whether conditions wait for an event.
+func fits(conditions agent.Conditions, e agent.EmitOrder) bool {
+	for _, c := range conditions.List() {
 		if c.Event == nil || c.Event.Topic != e.Topic {
 			continue
 		}
@@ -135,7 +145,7 @@ func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
 // refused is shown, since it can't be told.
 func (r *run) hear() {
 	for !r.over {
-		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.opened() || s.name == string(agent.Cancel) })
+		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.hears(s.name) })
 		if i < 0 {
 			return
 		}

@@ -58,7 +58,14 @@ func unmarshal(data []byte, into any) error {
 	return agent.Errorf(agent.InvalidInput, "the payload can't be read: %w", err)
 }
 
+// maxPath bounds the path of a field in an error, in bytes: its names are the
+// sender's, and an error is kept and shown.
+const maxPath = 512
+
 func refuse(path, format string, args ...any) error {
+	if len(path) > maxPath {
+		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
+	}
 	where := path
 	if where == "" {
 		where = "the payload"
@@ -155,24 +162,33 @@ func checkObject(object map[string]any, t reflect.Type, path string, depth int) 
 
 // checkDepth bounds what only somebody else will read.
 func checkDepth(v any, path string, depth int) error {
+	if below, deep := tooDeep(v, depth); deep {
+		return refuse(path+below, "is nested more than %d levels deep", agent.MaxJSONDepth)
+	}
+	return nil
+}
+
+// tooDeep finds the way to a value that is nested too deep. The way is put together
+// only where there is one: a path for each of a million values would take minutes.
+func tooDeep(v any, depth int) (path string, deep bool) {
 	if depth > agent.MaxJSONDepth {
-		return refuse(path, "is nested more than %d levels deep", agent.MaxJSONDepth)
+		return "", true
 	}
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			if err := checkDepth(e, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
-				return err
+			if below, deep := tooDeep(e, depth+1); deep {
+				return fmt.Sprintf("[%d]%s", i, below), true
 			}
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if err := checkDepth(v[key], path+"."+key, depth+1); err != nil {
-				return err
+			if below, deep := tooDeep(v[key], depth+1); deep {
+				return "." + key + below, true
 			}
 		}
 	}
-	return nil
+	return "", false
 }
 
 func sortedKeys(object map[string]any) []string {

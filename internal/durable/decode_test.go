@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -58,21 +57,4 @@ func TestDecodeBoundsTheSize(t *testing.T) {
 	var s agent.Start
 	err := Decode([]byte(`{"agent":"`+strings.Repeat("a", 64<<10)+`"}`), &s, 0)
 	require.ErrorIs(t, err, agent.TooLarge)
-}
-
-// Whatever comes from outside is decoded or refused, and what is decoded once is
-// decoded again after it was written.
-func FuzzDecode(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"agent":"a","input":{"text":"x"}}`, `{"limits":{"cost_usd":1e300}}`, `{"meta":[[[[]]]]}`, "\xff", `{"labels":{"a":"b"}}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var s agent.Start
-		if err := Decode(data, &s, 0); err != nil {
-			require.True(t, agent.CodeOf(err) == agent.InvalidInput || agent.CodeOf(err) == agent.TooLarge, "%v", err)
-			return
-		}
-		_, err := json.Marshal(s)
-		require.NoError(t, err)
-	})
 }

@@ -2,6 +2,8 @@ package durable
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -12,14 +14,26 @@ import (
 // Failure is the form in which an error crosses Temporal: an application error
 // whose type is the code. details is its first detail; nil means the error itself.
 func Failure(e *agent.Error, details any) error {
+	message := brief(e.Message)
 	if details == nil {
 		whole := *e
-		whole.Help = e.Code.Help()
+		whole.Help, whole.Message = e.Code.Help(), message
 		details = whole
 	}
-	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(message, string(e.Code), temporal.ApplicationErrorOptions{
 		NonRetryable: !e.Retryable, NextRetryDelay: e.RetryAfter, Details: []any{details},
 	})
+}
+
+// maxMessage bounds an error's message, in bytes: it may quote what was said, and
+// twice what may be said is more than a workflow's task can answer with.
+const maxMessage = 4 << 10
+
+func brief(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + fmt.Sprintf(" … (%d bytes)", len(message))
 }
 
 // Within says what was being done when an error came up; nil for none.
@@ -32,7 +46,7 @@ func Within(doing string, err error) *agent.Error {
 		e = agent.Errorf(agent.CodeOf(err), "%w", err)
 	}
 	whole := *e
-	whole.Message = doing + ": " + err.Error()
+	whole.Message = brief(doing + ": " + err.Error())
 	return &whole
 }
 

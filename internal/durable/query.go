@@ -3,7 +3,9 @@ package durable
 import (
 	"context"
 	"errors"
+	"strings"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -71,11 +73,16 @@ func ArriveRPC(err error) error {
 		return Arrive(err)
 	case errors.As(err, &failed):
 		return agent.Errorf(agent.InvalidInput, "%w", err)
+	case tooLarge(err):
+		return agent.Errorf(agent.TooLarge, "%w: the server takes no payload of that size", err)
+	case tooMany(err):
+		return agent.Errorf(agent.QueueFull, "%w: the run is at something; say it again, with the same id, when that is done", err)
 	case errors.As(err, &noWorker):
 		return agent.Errorf(agent.NoWorker, "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
 		return agent.Errorf(agent.Timeout, "%w", err)
-	case errors.As(err, &unavailable):
+	case errors.As(err, &unavailable), errors.As(err, new(*serviceerror.ResourceExhausted)), errors.As(err, new(*serviceerror.Canceled)):
+		// The server cancels what it was at when it stops, and a query whose worker does.
 		return agent.Errorf(agent.Unreachable, "%w", err)
 	}
 	return agent.Errorf(agent.Internal, "%w", err)
@@ -84,4 +91,28 @@ func ArriveRPC(err error) error {
 func isDeadline(err error) bool {
 	var deadline *serviceerror.DeadlineExceeded
 	return errors.As(err, &deadline)
+}
+
+// tooLarge tells whether the server, or the connection to it, refused a payload for
+// its size: 2 MB and 4 MB. Both say so in words only.
+func tooLarge(err error) bool {
+	var invalid *serviceerror.InvalidArgument
+	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "exceeds limit") || strings.Contains(err.Error(), "larger than max")
+}
+
+// tooMany tells whether the server takes nothing more for an execution: 10,000
+// signals, 2,000 updates, or as many updates at once as it bears.
+func tooMany(err error) bool {
+	var invalid *serviceerror.InvalidArgument
+	var failed *serviceerror.FailedPrecondition
+	var exhausted *serviceerror.ResourceExhausted
+	switch {
+	case errors.As(err, &invalid):
+		return strings.Contains(invalid.Message, "limit for signal events")
+	case errors.As(err, &failed):
+		return strings.Contains(failed.Message, "total number of distinct updates")
+	case errors.As(err, &exhausted):
+		return exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT || exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW
+	}
+	return false
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -59,6 +60,21 @@ func sample(key string) Content {
 	h := store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Suspended, Seq: 3, Numbers: agent.Numbers{Request: 7}, Updated: now}
 	c := Content{Head: h, State: json.RawMessage(`{"v":1,"text":"é"}`)}
 	return c.Stamp(key, now, time.Hour)
+}
+
+// The head of a live run's export has what waits for it, and the ids of what it took.
+func TestALiveExportHasWhatWaits(t *testing.T) {
+	waits := []agent.EmitOrder{{Order: agent.Order{ID: "e-1"}, Topic: "t"}}
+	raw, err := json.Marshal(loop.State{
+		V: 1, Session: "s", Run: "r", Phase: loop.Resting, Wait: &loop.Wait{Resting: true, Saved: true}, Park: &loop.Park{Idle: true},
+		Spec:  &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
+		Posts: []agent.Post{{ID: "e-1", Run: "r"}}, Events: waits, Due: true,
+	})
+	require.NoError(t, err)
+	c, _, err := Live(raw)
+	require.NoError(t, err)
+	require.Equal(t, agent.Inbox{Cut: true, Events: waits}, c.Head.Inbox)
+	require.Equal(t, []agent.Post{{ID: "e-1", Run: "r"}}, c.Head.Posts)
 }
 
 // What is written is read, and may be read again (PA-10).
@@ -193,25 +209,4 @@ func TestPlanted(t *testing.T) {
 	for _, err := range f.Chunks() {
 		require.ErrorIs(t, err, agent.BadSignature)
 	}
-}
-
-// Texts of all kinds come back as they went.
-func FuzzRoundTrip(f *testing.F) {
-	f.Add("plain", "s-1", int64(1))
-	f.Add("<&>\u2028\"\\\x00", "é", int64(-1))
-	f.Fuzz(func(t *testing.T, text, session string, lasts int64) {
-		raw, err := json.Marshal(map[string]any{"v": 1, "text": text})
-		require.NoError(t, err)
-		c := Content{Head: store.Head{Session: strings.ToValidUTF8(session, "?"), Status: agent.Suspended}, State: raw}
-		c = c.Stamp("new", now, time.Duration(lasts))
-		chunks := chain(t, text)
-		read, err := Read(bytes.NewReader(file(t, c, chunks)), keys)
-		require.NoError(t, err)
-		c.Head.Digest = chunks[0].Digest
-		want, err := json.Marshal(c)
-		require.NoError(t, err)
-		got, err := json.Marshal(read.Content)
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(got))
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -123,7 +122,7 @@ func (s *step) reject(c agent.ToolCall, r agent.Reply) (agent.ToolResult, bool) 
 	case !known:
 		result.Text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
 	case c.Malformed != "":
-		result.Text = "The arguments are not a JSON object. Call the tool again with arguments that are."
+		result.Text = malformed(c.Malformed)
 	case c.Tool == agent.FinishTool && s.finishes():
 		return s.finishCall(c, r), true
 	default:
@@ -224,7 +223,7 @@ func (s *step) returned(in Returned) error {
 		return nil
 	}
 	if r.Status == agent.CallOK {
-		s.Calls[i].Set = in.Set // what a call that failed has set is not kept
+		s.keepSet(i, in.Set) // what a call that failed has set is not kept
 	}
 	s.settle(i, r)
 	s.heed(in.Hold)
@@ -281,6 +280,9 @@ func (s *step) settle(i int, r agent.ToolResult) {
 
 func (s *step) count(tool string, status agent.CallStatus) {
 	s.Tools = slices.Clone(s.Tools) // checkpoints keep the older counts
+	if _, known := s.Spec.Tool(tool); !known && len(s.Tools) >= maxCounted {
+		tool = otherTools
+	}
 	i := slices.IndexFunc(s.Tools, func(t agent.ToolCount) bool { return t.Tool == tool })
 	if i < 0 {
 		i = len(s.Tools)
@@ -314,20 +316,12 @@ func (s *step) endCalls() {
 		arguments = s.Calls[finish].Arguments
 	}
 	s.Calls, s.Phase = nil, Resting
-	if finish >= 0 && s.Stopping == nil && !s.deliver(true) {
+	switch {
+	case finish < 0:
+	case s.Stopping != nil:
+		s.Due = false // what it was at is done; what was sent meanwhile is said at the end
+	case !s.deliver(true):
 		s.finish(arguments)
-	}
-}
-
-// maxUnknown bounds how many calls of unknown outcome a handoff names.
-const maxUnknown = 64
-
-// unknown remembers a call of which nobody knows whether it had its effect.
-func (s *step) unknown(c Call) {
-	if len(s.Unknown) < maxUnknown {
-		s.Unknown = append(slices.Clip(s.Unknown), agent.UnknownEffect{
-			Call: c.ID, Tool: c.Tool, Key: agent.IdempotencyKey(firstOf(c.Of, s.Run), c.ID), Since: c.Since.UTC().Format(time.RFC3339),
-		})
 	}
 }
 

@@ -40,6 +40,11 @@ func (c Child) live() bool { return c.Outcome == nil }
 // maxDepth is how many runs may stand above one another.
 const maxDepth = 8
 
+// maxWorking is how many runs may stand right below one at once. The server ends a
+// workflow's task that tells more than 2,000 others something, and an end, a hold
+// or a stop tells all.
+const maxWorking = 256
+
 // maxSession bounds a child's session in bytes: it is a workflow's id.
 const maxSession = 255
 
@@ -63,6 +68,8 @@ func (s *step) delegate(c *Call) {
 		refused = "A task is wanted: set task."
 	case s.depth()+1 > maxDepth:
 		refused = fmt.Sprintf("Not started: agents may stand %d deep below one another.", maxDepth)
+	case s.working() >= maxWorking:
+		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
 	case len(session) > maxSession:
 		refused = fmt.Sprintf("Not started: the session's name would be longer than %d bytes.", maxSession)
 	}
@@ -308,6 +315,16 @@ func (s *step) tellChild(c *Child, o agent.HoldOrder) {
 	}
 	o.Run = c.Run
 	s.do(TellChild{Session: c.Session, Order: o})
+}
+
+// working counts the runs below this one that may still be working.
+func (s State) working() (n int) {
+	for _, c := range s.Children {
+		if c.live() {
+			n++
+		}
+	}
+	return n
 }
 
 // liveChildren tells whether a run below this one may still be working.

@@ -53,32 +53,58 @@ func (s State) Remembered(final bool) []agent.Post {
 	return s.Posts
 }
 
-// Inbox is what the session's next run takes over, if this one ends as it stands.
-func (s State) Inbox() agent.Inbox { return agent.Inbox{Cut: s.Due, Events: s.Events} }
+// Inbox is what the session's next run takes over, if this one ends as it stands and
+// says no more: an event that has met a daemon's park is told by the end.
+func (s State) Inbox() agent.Inbox {
+	in := agent.Inbox{Cut: s.Due, Events: s.Events}
+	if p := s.Park; p != nil && p.Met != nil && p.Met.Topic != "" && s.daemon() != nil {
+		in.Events = slices.Concat([]agent.EmitOrder{p.Met.order()}, s.Events)
+	}
+	return in
+}
 
 // inherit takes over what the session's runs before this one have left.
 func (s *step) inherit(in agent.Inbox) { s.Due, s.Events = in.Cut, in.Events }
 
-// maxEventBytes bounds the events that wait: they go along into a new execution and
-// into the session's head.
+// maxEventBytes bounds the events that wait, as they are written: they go along into
+// a new execution and into the session's head.
 const maxEventBytes = 512 << 10
 
 // queue takes an event, which has turns of its own.
 func (s *step) queue(o agent.EmitOrder, id string) error {
-	const frame = 128
-	size := len(o.Payload)
-	for _, e := range s.Events {
-		size += len(e.Payload) + frame
+	e := agent.EmitOrder{Order: agent.Order{ID: id, By: o.By}, Topic: o.Topic, Payload: o.Payload}
+	size := writtenEvent(e)
+	for _, waiting := range s.Events {
+		size += writtenEvent(waiting)
 	}
 	switch most := s.daemon().Queue; {
 	case s.Stopping != nil:
-		return s.refuseAs(agent.Stale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
+		err := s.refuseAs(agent.Stale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
+		err.Retryable = true // it is for the session, which hears it: only not now
+		return err
 	case len(s.Events) >= most || size > maxEventBytes:
 		return s.refuseAs(agent.QueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Events), most, maxEventBytes)
 	}
-	s.Events = append(s.Events, agent.EmitOrder{Order: agent.Order{ID: id, By: o.By}, Topic: o.Topic, Payload: o.Payload})
+	s.Events, s.Log.Behind = append(s.Events, e), true
 	s.post(id)
 	return nil
+}
+
+// writtenEvent is the length of an event in JSON, where five characters of a payload
+// are written as six. (To write all that wait for each that comes would take long.)
+func writtenEvent(o agent.EmitOrder) int {
+	const frame = len(`,"payload":,`)
+	n := frame + len(o.Payload)
+	for _, c := range string(o.Payload) {
+		switch c {
+		case '<', '>', '&':
+			n += 5
+		case '\u2028', '\u2029':
+			n += 3
+		}
+	}
+	o.Payload = nil
+	return n + written(o)
 }
 
 // eventMessage is an event as the model is told of it.
@@ -141,8 +167,7 @@ func (s *step) rouse() {
 		}
 		why.By = s.Letters[0].Message.By
 	case len(s.Events) > 0:
-		e := s.Events[0]
-		s.Events = append([]agent.EmitOrder(nil), s.Events[1:]...) // nil where none is left
+		e := s.takeEvent(0)
 		s.steer(eventMessage(e))
 		why, cause = agent.Resumed{Cause: agent.ByTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
 	case s.Park.Met != nil:
@@ -158,6 +183,21 @@ func (s *step) rouse() {
 	s.afresh()
 	s.goOnWith(cause, "")
 	s.Park, s.Ticks = nil, ticks
+}
+
+// meet ends the park that has just begun with an event that has come already; zero
+// is none.
+func (s *step) meet(waiting int) {
+	if waiting > 0 && waiting <= len(s.Events) {
+		s.met(metBy(s.takeEvent(waiting - 1)))
+	}
+}
+
+// takeEvent takes an event out of those that wait.
+func (s *step) takeEvent(i int) agent.EmitOrder {
+	e := s.Events[i]
+	s.Events = slices.Concat(s.Events[:i], s.Events[i+1:]) // nil where none is left
+	return e
 }
 
 // steer says something at the next turn.

@@ -19,6 +19,7 @@ type den struct {
 	state State
 	ended State // of the run before
 	now   time.Time
+	full  bool // its history is long
 	// taken are the events that were accepted, and told those that the model got.
 	taken, told []string
 }
@@ -29,6 +30,7 @@ func TestADaemonLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &den{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
+			d.full = d.full || rapid.IntRange(0, 9).Draw(t, "full") == 0
 			d.step(d.draw())
 		}
 		for range 200 { // it is left alone, and started again where it has ended
@@ -49,7 +51,10 @@ func (d *den) step(in Input) {
 		before = State{}
 	}
 	d.now = d.now.Add(time.Second)
-	next, effects, refusal := Step(before, Moment{At: d.now}, in)
+	if _, ok := in.(Tick); ok && before.Wake.After(d.now) {
+		d.now = before.Wake
+	}
+	next, effects, refusal := Step(before, Moment{At: d.now, Full: d.full}, in)
 	if refusal != nil {
 		return
 	}
@@ -65,13 +70,43 @@ func (d *den) step(in Input) {
 			d.taken = append(d.taken, said.ID)
 		}
 	}
-	if slices.Contains(effects, Effect(CarryOver{})) {
-		next, _, refusal = Step(next, Moment{At: d.now}, Continued{})
-		require.NoError(d.t, refusal)
-	}
 	if d.state = next; next.Phase == Ended && !before.Unwritten() {
 		d.ended = exported(d.t, next) // as the next run finds it
 	}
+	if slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }) {
+		raw, err := json.Marshal(next)
+		require.NoError(d.t, err)
+		d.state, d.full = State{}, false
+		require.NoError(d.t, json.Unmarshal(raw, &d.state))
+		d.step(Continued{})
+	}
+}
+
+// spec is what a run of the daemon is made of.
+func (d *den) spec() *agent.Spec {
+	daemon := &agent.Daemon{Queue: 3, Compact: rapid.Bool().Draw(d.t, "compact")}
+	if rapid.Bool().Draw(d.t, "every") {
+		daemon.Every, daemon.Watchdog = agent.Duration(time.Minute), rapid.IntRange(0, 2).Draw(d.t, "watchdog")
+	}
+	spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Daemon: daemon, Tools: []string{agent.ParkTool}}}
+	if rapid.Bool().Draw(d.t, "finish") {
+		spec.Completion = agent.CompleteTool
+	}
+	spec.Limits.Turns = 3
+	spec.Definition, spec.Toolset = spec.Definition.WithDefaults(), []agent.ToolSpec{{Name: "add"}}
+	return spec
+}
+
+// calls is a reply that calls tools, the last of them with arguments of its own.
+func (d *den) calls(tools ...string) Input {
+	in := Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishCalls}}
+	for _, tool := range tools {
+		call := &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(`{"reason":"why"}`)}
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: call})
+	}
+	c := agent.Conditions{Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "t"}}, {After: agent.Duration(time.Hour)}}}
+	in.Parkings = []Parking{{Reason: "why", Conditions: c, Waiting: min(1, len(d.state.Events))}}
+	return in
 }
 
 // quiet is what happens to a daemon to which nobody speaks any more.
@@ -81,12 +116,11 @@ func (d *den) quiet() Input {
 	case s.Phase == New, s.Phase == Ended:
 		return Begin{Session: "s", Run: fmt.Sprintf("r%d", len(d.told)), Start: agent.Start{Agent: "a"}}
 	case s.Phase == Opening:
-		spec := &agent.Spec{V: 1, Definition: agent.Definition{Name: "a", Model: "m", Daemon: &agent.Daemon{Queue: 3, Compact: rapid.Bool().Draw(d.t, "compact")}}}
-		spec.Limits.Turns = 3
-		spec.Definition, spec.Toolset = spec.Definition.WithDefaults(), []agent.ToolSpec{{Name: "add"}}
-		return Opened{Spec: spec, Head: "old", Seq: d.ended.Log.Seq, Posts: d.ended.Remembered(true), Inbox: d.ended.Inbox(), Numbers: d.ended.Numbers}
+		return Opened{Spec: d.spec(), Head: "old", Seq: d.ended.Log.Seq, Posts: d.ended.Remembered(true), Inbox: d.ended.Inbox(), Numbers: d.ended.Numbers}
 	case s.Log.Sealing > 0:
 		return Sealed{Head: "h", Seq: s.Log.Sealing}
+	case s.Phase == Asking && s.Spec.Completion == agent.CompleteTool:
+		return d.calls(agent.FinishTool)
 	case s.Phase == Asking, s.Phase == Summing:
 		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
 	case s.Phase == Working:
@@ -104,14 +138,16 @@ func (d *den) draw() Input {
 	id := fmt.Sprintf("e%d", rapid.IntRange(0, len(d.taken)+1).Draw(d.t, "event"))
 	return rapid.SampledFrom([]Input{
 		d.quiet(), d.quiet(), d.quiet(), d.quiet(),
-		Said{Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage("1")}, ID: id},
-		Said{Command: agent.EmitOrder{Topic: "t"}, ID: id},
+		Said{Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage("1")}, ID: id, Matches: true},
+		Said{Command: agent.EmitOrder{Topic: "t"}, ID: id, Matches: true},
+		d.calls("add", agent.FinishTool), d.calls("add", agent.ParkTool), d.calls(agent.ParkTool), Tick{},
+		SealFailed{Err: agent.Errorf(agent.StoreUnavailable, "no")},
 		Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendQueue}}, Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendInterrupt}},
 		Said{Command: agent.PauseOrder{}}, Said{Command: agent.InterruptOrder{}}, Said{Command: agent.ResumeOrder{Fresh: true}},
 		Said{Command: agent.StopOrder{}}, Said{Command: agent.CancelOrder{}},
 		ModelFailed{Ask: d.state.Ask, Err: agent.Errorf(agent.ProviderError, "no")},
 		Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}},
-		Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "add", Arguments: json.RawMessage("{}")}}}}},
+		d.calls("add"),
 		Cut{Reason: agent.ReasonTerminated},
 	}).Draw(d.t, "input")
 }

@@ -99,6 +99,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
 	}
 	fill(s.Outcome)
+	s.fitOutcome()
 	if s.Unwritten() {
 		s.ended()
 		return
@@ -107,6 +108,36 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.record(agent.Event{Type: endEvents[status], Outcome: s.Outcome})
 	s.Phase = Ending
 	s.sealRest(true)
+}
+
+// Bounds of an outcome, in bytes. The server takes no result over 2 MB, and would
+// refuse a longer one again and again: where the text and the output are longer
+// together, as they may be if they are of two turns, less of the text is kept. All
+// that a run above gets of its children comes into its one history.
+const (
+	maxOutcome   = 3 << 19
+	maxEndText   = 64 << 10
+	maxChildSays = maxResults
+)
+
+// fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
+func (s *step) fitOutcome() {
+	o := s.Outcome
+	if s.Birth != nil {
+		o.Text = agent.Cut(o.Text, maxChildSays, len(o.Text))
+	}
+	if len(o.Output) > 0 && len(o.Text) > maxEndText && written(o.Text)+written(o.Output) > maxOutcome {
+		o.Text = agent.Cut(o.Text, maxEndText, len(o.Text))
+	}
+}
+
+// written is the length of a value in JSON, which may be six times that of the value.
+func written(v any) int {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return maxOutcome
+	}
+	return len(raw)
 }
 
 // leaveWithin is how long an end waits for the runs below to end.

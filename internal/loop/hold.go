@@ -77,6 +77,9 @@ func (s *step) lift(from agent.HoldFrom) {
 	h := s.Holds[i]
 	s.Holds = slices.Delete(s.Holds, i, i+1)
 	s.changed = true
+	if w := s.Wait; w != nil && s.idling() && !s.held() { // which it was held over
+		w.By, w.Cause, w.Reason = agent.BySelf, causeIdle, ""
+	}
 	s.tell(agent.Event{Type: agent.HoldLifted, Hold: &h})
 }
 
@@ -154,6 +157,14 @@ func (s *step) giveUp(grace agent.Duration, why string) {
 	}
 	s.Giving = &Giving{Until: s.At.Add(time.Duration(grace)), Why: why}
 	s.do(Abandon{Grace: grace})
+}
+
+// giveUpForRoom gives up what keeps a run from a new execution whose history the
+// server will soon end: so much was said to it in one turn. The turn is lost, not the run.
+func (s *step) giveUpForRoom() {
+	if s.Phase == Asking || s.Phase == Summing || s.Phase == Working && s.active() > 0 {
+		s.giveUp(0, "so much was said to the run that it had to begin a new history")
+	}
 }
 
 // givenUp ends the wait for what was in flight: a model call is dropped, a tool's

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -35,12 +36,87 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.Empty(t, after.Calls, "nothing is left open at an end")
 	}
 	checkHolds(t, before, after, effects)
+	checkKept(t, before, after)
+	checkAnswerable(t, after, effects)
 	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
 		require.LessOrEqual(t, after.Wait.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
 	}
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }); carries {
 		require.LessOrEqual(t, after.Log.Bytes, alongMost, "little that is not stored is carried over")
 		require.Zero(t, after.Log.Sealing)
+	}
+}
+
+// checkKept wants what was written down to stay until it is stored, and what was
+// said to the run to wait until it is written down.
+func checkKept(t require.TestingT, before, after State) {
+	if before.Unwritten() {
+		return // the session's log begins elsewhere, or the run goes on with another
+	}
+	stored := after.Log.Seq - int64(len(after.Log.Tail))
+	require.LessOrEqual(t, stored, max(before.Log.Sealing, before.Log.Seq-int64(len(before.Log.Tail))), "nothing is stored that no seal was asked for")
+	for _, e := range before.Log.Tail {
+		if e.Seq > stored {
+			require.Equal(t, e, after.Log.Tail[e.Seq-stored-1], "an event was changed")
+		}
+	}
+	told := slices.Clone(after.Letters)
+	for _, e := range after.Log.Tail {
+		if e.Seq > before.Log.Seq && e.Message != nil {
+			told = append(told, Letter{Message: *e.Message})
+		}
+	}
+	for _, l := range before.Letters {
+		i := slices.IndexFunc(told, func(o Letter) bool { return reflect.DeepEqual(o.Message, l.Message) })
+		require.GreaterOrEqual(t, i, 0, "message %q was dropped", l.Message.TextOf())
+		told = slices.Delete(told, i, i+1)
+	}
+	if before.Park != nil && before.Park.Met != nil && before.Park.Met.Topic != "" && after.Park == nil {
+		met := before.Park.Met.message()
+		require.True(t, slices.ContainsFunc(told, func(o Letter) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
+	}
+	if after.over() {
+		require.Empty(t, after.Letters, "all that was said is in the log at the end")
+	}
+	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Sealing; after.Phase == Ended && !lost {
+		require.Empty(t, after.Log.Tail, "all is stored at the end")
+	}
+}
+
+// checkAnswerable wants a run to wait for what it asks for.
+func checkAnswerable(t require.TestingT, after State, effects []Effect) {
+	s := &step{State: after}
+	waits := func(phases ...Phase) bool { return slices.Contains(phases, after.Phase) }
+	for _, e := range effects {
+		ok := true
+		switch e := e.(type) {
+		case Open:
+			ok = waits(Opening)
+		case Locate:
+			ok = waits(Locating)
+		case Import:
+			ok = waits(Importing)
+		case List:
+			ok = waits(Listing)
+		case CallModel:
+			ok = waits(Asking, Summing) && after.Ask == e.Seq
+		case CallTool:
+			ok = waits(Working) && after.Calls[s.callIndex(e.Call.ID)].State == Active
+		case Seal:
+			ok = after.Log.Sealing == e.To
+		case Fold:
+			ok = waits(Folding)
+		case CarryOver:
+			ok = waits(Carrying)
+		case StartChild:
+			c := s.below(e.Session)
+			ok = c != nil && c.live() && !c.Started
+		case Lease:
+			ok = after.Leasing || after.over()
+		case Wake:
+			ok = e.At.Equal(after.Wake)
+		}
+		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.Phase)
 	}
 }
 
@@ -81,7 +157,8 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 
 // saidTo tells whether a message is in the log's tail, or on its way there.
 func saidTo(s State, id string) bool {
-	return slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||
+	met := s.Park != nil && s.Park.Met != nil && s.Park.Met.ID == id
+	return met || slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||
 		slices.ContainsFunc(s.Letters, func(l Letter) bool { return l.Message.ID == id })
 }
 

@@ -7,11 +7,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Moment is what an input finds: the workflow's time, and whether the engine
-// asks for a new execution, its history being long.
+// Moment is what an input finds: the workflow's time, whether the engine asks for
+// a new execution, its history being long, and whether the history is so long that
+// the server will soon end the run.
 type Moment struct {
 	At   time.Time
 	Full bool
+	Brim bool
 }
 
 // Input is something that happened.
@@ -44,6 +46,8 @@ type (
 		// Behind are executions of runs before this one that were ended from outside,
 		// the latest first: their last events may not be stored.
 		Behind []string
+		// Lost says why the last events of a run before this one can't be looked for.
+		Lost string
 		// State is the version of the session's state.
 		State int
 		// Imported is the export that the session came with.

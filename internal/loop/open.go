@@ -46,7 +46,11 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Spec = in.Spec
-	if s.silent() && s.Start.From == nil && (s.daemon() == nil || s.Birth != nil) {
+	if s.Birth != nil { // who gave it the work waits for its end
+		spec := *in.Spec
+		spec.Daemon, s.Spec = nil, &spec
+	}
+	if s.silent() && s.Start.From == nil && s.daemon() == nil {
 		s.fail(agent.Errorf(agent.InvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").At("input"))
 		return
 	}
@@ -58,6 +62,9 @@ func (s *step) opened(in Opened) {
 	if s.Limits.CostUSD > 0 && len(s.Spec.Unpriced) > 0 {
 		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(s.Spec.Unpriced, ", ")).At("limits.cost_usd"))
 		return
+	}
+	if in.Lost != "" {
+		s.Point = &Located{Lost: in.Lost}
 	}
 	s.do(Publish{})
 	if s.Limits.WallClock > 0 {
@@ -86,6 +93,9 @@ func (s *step) located(in Located) {
 	s.inherit(in.Inbox)
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n})
+	}
+	if p := s.Point; p != nil && in.Lost == "" {
+		in.Lost = p.Lost
 	}
 	s.Point = &in
 	s.list(s.Sources)

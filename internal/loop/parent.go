@@ -56,7 +56,6 @@ func holdNumber(h agent.Hold) int {
 func (s *step) bounded(spec agent.Spec) agent.Spec {
 	ceilings := [][]string{spec.Ceiling}
 	if b := s.Birth; b != nil {
-		spec.Daemon = nil // who gave it the work waits for its end
 		ceilings = append(ceilings, b.Ceilings...)
 		spec.Rules = slices.Concat(b.Rules, spec.Rules) // of equal ones, the ancestors' count
 		if len(b.Output) > 0 {

@@ -26,9 +26,15 @@ type Met struct {
 	ID      string          `json:"id,omitempty"`
 }
 
-// message is the event as the model is told of it.
-func (m Met) message() agent.Message {
-	return eventMessage(agent.EmitOrder{Order: agent.Order{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload})
+// order is the event as it was emitted, and message as the model is told of it.
+func (m Met) order() agent.EmitOrder {
+	return agent.EmitOrder{Order: agent.Order{ID: m.ID, By: m.By}, Topic: m.Topic, Payload: m.Payload}
+}
+
+func (m Met) message() agent.Message { return eventMessage(m.order()) }
+
+func metBy(e agent.EmitOrder) Met {
+	return Met{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
 }
 
 // Parking is a call of await_resumption as the shell read it: conditions are
@@ -36,7 +42,10 @@ func (m Met) message() agent.Message {
 type Parking struct {
 	Reason     string
 	Conditions agent.Conditions
-	Err        *agent.Error
+	// Waiting is the place, from 1, of the first event in [State.Events] that meets the
+	// conditions; zero where none does.
+	Waiting int
+	Err     *agent.Error
 }
 
 // park makes the run wait for conditions; a time from now becomes a time.

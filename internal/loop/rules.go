@@ -62,6 +62,7 @@ func (s *step) takePark(parkings []Parking) (parked bool) {
 		default:
 			parked = true
 			s.park(p.Conditions, agent.BySelf, p.Reason)
+			s.meet(p.Waiting)
 			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "You were suspended, and go on now."})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,12 +44,13 @@ func TestScenarios(t *testing.T) {
 
 // player feeds a machine from lines.
 type player struct {
-	t     *testing.T
+	t     require.TestingT
 	state State
 	now   time.Time
 	full  bool
 	moved State // of a run that was suspended elsewhere
 	ended State // of the session's run before
+	wrong error // why the last input was refused; nil where it was taken
 	out   strings.Builder
 }
 
@@ -98,7 +100,7 @@ func (p *player) line(line string) {
 func (p *player) step(in Input) {
 	before := p.state
 	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full}, in)
-	if err != nil {
+	if p.wrong = err; err != nil {
 		require.Equal(p.t, before, next, "a refusal leaves the state as it was")
 		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)
 		return
@@ -289,7 +291,7 @@ func (p *player) command(verb agent.Verb, payload string) agent.Command {
 	case agent.Emit:
 		return command[agent.EmitOrder](p, payload)
 	}
-	p.t.Fatalf("unknown input %q", verb)
+	require.FailNow(p.t, "unknown input", verb)
 	return nil
 }
 
@@ -315,6 +317,9 @@ func (p *player) replied(r agent.Reply) Input {
 			parking.Err = agent.Errorf(agent.InvalidInput, "reason is missing")
 		}
 		parking.Reason, parking.Conditions = a.Reason, a.Conditions
+		parking.Waiting = 1 + slices.IndexFunc(p.state.Events, func(e agent.EmitOrder) bool {
+			return slices.ContainsFunc(a.Conditions.List(), func(c agent.Condition) bool { return c.Event != nil && c.Event.Topic == e.Topic })
+		})
 		in.Parkings = append(in.Parkings, parking)
 	}
 	return in

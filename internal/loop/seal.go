@@ -26,7 +26,7 @@ func (s *step) seal(final bool) {
 	if !s.Log.Again.IsZero() {
 		return // the store has failed, and is given time
 	}
-	s.Log.Sealing = s.Log.Seq
+	s.Log.Sealing, s.Log.Behind = s.Log.Seq, false
 	s.do(Seal{To: s.Log.Seq, Final: final})
 }
 
@@ -53,6 +53,15 @@ func (s *step) dropTail(n int) {
 	s.Log.Tail, s.Log.Bytes = slices.Clone(s.Log.Tail[n:]), 0
 	for _, e := range s.Log.Tail {
 		s.Log.Bytes += e.Size()
+	}
+}
+
+// keepInbox puts what waits for a daemon that rests into the session's head, also
+// where there is nothing to seal: it may rest for longer than Temporal keeps what it
+// was told, and a seal comes with the next turn only.
+func (s *step) keepInbox() {
+	if w := s.Wait; w != nil && w.Saved && s.Log.Behind {
+		s.sealRest(false)
 	}
 }
 
@@ -84,7 +93,7 @@ const (
 // nobody could go on with. Where the store may come back it is tried again, and
 // until then the run says why it neither rests nor ends.
 func (s *step) sealFailed(err *agent.Error) error {
-	s.Log.Sealing = 0
+	s.Log.Sealing, s.Log.Behind = 0, len(s.Inbox().Events) > 0
 	if err.Retryable {
 		s.Log.Fault, s.Log.Again = err, s.At.Add(min(againFirst<<min(s.Log.Tries, 10), againMost))
 		s.Log.Tries++

@@ -160,6 +160,8 @@ type Log struct {
 	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
+	// Behind tells that the session's head does not have all that waits for a daemon.
+	Behind bool `json:"behind,omitempty"`
 	// Closed tells that a run which goes on in a new execution has sealed what there was.
 	Closed bool `json:"closed,omitempty"`
 	// Fault is why the last attempt to seal failed, Tries how many did in a row, and

@@ -122,7 +122,7 @@ func (s *step) refuse(format string, args ...any) error {
 }
 
 // refuseAs makes a refusal, which says how the run stands.
-func (s *step) refuseAs(code agent.Code, path, format string, args ...any) error {
+func (s *step) refuseAs(code agent.Code, path, format string, args ...any) *agent.Error {
 	err := agent.Errorf(code, format, args...).At(path)
 	err.Session, err.Run, err.Status = s.Session, s.Run, s.Status()
 	if s.Wait != nil {
@@ -137,6 +137,13 @@ func (s *step) now() time.Time { return s.At.UTC().Truncate(time.Millisecond) }
 func (s *step) goOn() {
 	if s.Phase == Working {
 		s.startCalls()
+		if s.Phase == Resting && s.idling() { // its finish was the last call
+			s.unpark()
+			s.closeWait()
+		}
+	}
+	if s.Brim && s.Giving == nil && s.Stopping == nil {
+		s.giveUpForRoom()
 	}
 	resting := s.Phase == Resting || s.Phase == Working && s.Wait != nil && s.Wait.Resting
 	switch {

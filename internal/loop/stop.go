@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,6 +170,19 @@ func (s *step) known() agent.Handoff {
 		h.OpenQuestions = append(h.OpenQuestions, r.Text)
 	}
 	return h
+}
+
+// maxUnknown bounds how many calls of unknown outcome a handoff names: the last ones.
+const maxUnknown = 64
+
+// unknown remembers a call of which nobody knows whether it had its effect.
+func (s *step) unknown(c Call) {
+	s.Unknown = append(slices.Clip(s.Unknown), agent.UnknownEffect{
+		Call: c.ID, Tool: c.Tool, Key: agent.IdempotencyKey(firstOf(c.Of, s.Run), c.ID), Since: c.Since.UTC().Format(time.RFC3339),
+	})
+	if n := len(s.Unknown) - maxUnknown; n > 0 {
+		s.Unknown = slices.Clone(s.Unknown[n:])
+	}
 }
 
 // left is what the limits still allow (catalogue HL-60).

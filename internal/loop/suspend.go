@@ -85,6 +85,7 @@ func (s *step) rest() {
 		s.do(Publish{})
 		s.report(agent.Suspended)
 	}
+	s.keepInbox()
 }
 
 // saved tells whether the suspension is stored, so that the run may say that it
@@ -167,8 +168,8 @@ const maxWaitsFor = 1500
 func (s State) WaitsFor() (list []string) {
 	size := 0
 	add := func(what string) {
-		if size += len(what); !slices.Contains(list, what) && size <= maxWaitsFor {
-			list = append(list, what)
+		if !slices.Contains(list, what) && size+len(what) <= maxWaitsFor {
+			list, size = append(list, what), size+len(what)
 		}
 	}
 	v := s.Suspension()

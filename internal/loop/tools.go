@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -73,4 +74,43 @@ var parkTool = agent.ToolSpec{
 		`"any":{"type":"array","items":{"type":"object"},"description":"Several conditions; the first to come true wins"},` +
 		`"on_timeout":{"type":"string","enum":["resume_with_summary","resume_with_input","fail","cancel"],"description":"What a time that has come means; resume_with_summary if absent"},` +
 		`"input":{"type":"string","description":"What to tell you under resume_with_input"}}}},"required":["reason"]}`),
+}
+
+// malformed says what is wrong with what the model wrote in the place of arguments.
+func malformed(text string) string {
+	if agent.JSONDepth([]byte(text)) > agent.MaxWrittenDepth {
+		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", agent.MaxWrittenDepth)
+	}
+	return "The arguments are not a JSON object. Call the tool again with arguments that are."
+}
+
+// Tools that the agent does not have are counted under their own names until so many
+// rows are there, and then in one: every checkpoint and the outcome have them all.
+const (
+	maxCounted = 128
+	otherTools = "(others)"
+)
+
+// maxSet bounds what the calls of one turn set together, in bytes of keys and JSON:
+// one event of the log keeps it. It is what a session's whole state may have.
+const maxSet = 256 << 10
+
+// keepSet keeps what a call has set, or says in its result that it did not.
+func (s *step) keepSet(i int, set map[string]json.RawMessage) {
+	size := setSize(set)
+	for _, c := range s.Calls {
+		size += setSize(c.Set)
+	}
+	if size > maxSet {
+		s.Calls[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
+		return
+	}
+	s.Calls[i].Set = set
+}
+
+func setSize(set map[string]json.RawMessage) (n int) {
+	for k, v := range set { //workflowcheck:ignore a sum has no order
+		n += len(k) + len(v)
+	}
+	return n
 }

@@ -193,7 +193,7 @@ func (s *step) post(id string) {
 	}
 	s.Posts = append(s.Posts, agent.Post{ID: id, Run: s.Run})
 	most := maxPosts
-	if s.daemon() != nil {
+	if s.daemon() != nil || len(s.Events) > 0 { // which wait for the session's next daemon
 		most = maxDaemonPosts
 	}
 	if n := len(s.Posts) - most; n > 0 {
@@ -207,6 +207,9 @@ func (s *step) posted(id string) string {
 		if id != "" && p.ID == id {
 			return p.Run
 		}
+	}
+	if id != "" && slices.ContainsFunc(s.Events, func(e agent.EmitOrder) bool { return e.ID == id }) {
+		return s.Run // with which it waits
 	}
 	return ""
 }
@@ -249,7 +252,9 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 		return s.already()
 	case parked && s.daemon() != nil:
 		s.post(in.ID)
-		s.met(Met{Topic: o.Topic, Payload: o.Payload, By: o.By, ID: in.ID})
+		o.ID = in.ID
+		s.met(metBy(o))
+		s.Log.Behind = true
 		return nil
 	case parked:
 		s.met(Met{Topic: o.Topic, Payload: o.Payload, By: o.By})

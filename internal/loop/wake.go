@@ -41,9 +41,10 @@ func (s *step) next() (at time.Time) {
 }
 
 // clockRuns tells whether working time passes and its end ends the run: where a
-// limit asks, it is asked at the turn's end.
+// limit asks, it is asked at the turn's end. An idle daemon that sums up has done its
+// work.
 func (s *step) clockRuns() bool {
-	resting := s.Wait != nil && s.Wait.Resting
+	resting := s.Wait != nil && s.Wait.Resting || s.idling()
 	return !s.Deadline.IsZero() && !resting && s.Stopping == nil && (s.Spec == nil || s.Spec.OnLimit != agent.AskOnReached)
 }
 

@@ -142,12 +142,21 @@ func (s *Server) Fails(t *testing.T, m model.Model, req *model.Request, key stri
 	t.Helper()
 	before := s.Requests()
 	reply, err := m.Generate(t.Context(), req, func(model.Delta) {})
-	var fault *agent.Error
-	if !errors.As(err, &fault) || fault.Provider == nil {
-		t.Fatalf("got %+v, %v; want a fault", reply, err)
+	if reply != nil {
+		t.Errorf("there is a reply beside the fault %v", err)
 	}
 	if n := s.Requests() - before; n != 1 {
 		t.Errorf("%d requests were made, want 1", n)
+	}
+	return checkFault(t, err, key)
+}
+
+// checkFault checks what is true of all faults.
+func checkFault(t *testing.T, err error, key string) *agent.Error {
+	t.Helper()
+	var fault *agent.Error
+	if !errors.As(err, &fault) || fault.Provider == nil {
+		t.Fatalf("got %v; want a fault", err)
 	}
 	if strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), key) {
 		t.Errorf("the key is in %q", err)

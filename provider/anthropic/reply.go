@@ -149,10 +149,10 @@ func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 }
 
 func (r *reply) done() *model.Reply {
-	out := &model.Reply{Usage: agent.Usage{
+	out := &model.Reply{Usage: model.Counted(agent.Usage{
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
 		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking,
-	}}
+	})}
 	calls := false
 	for _, b := range r.blocks {
 		if part, ok := b.part(); ok {

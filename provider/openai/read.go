@@ -111,5 +111,5 @@ func finish(said model.Finish, refused, calls bool) model.Finish {
 // usage counts tokens. Some servers leave reasoning out of the output, but not
 // out of the total.
 func usage(input, cacheRead, cacheWrite, output, reasoning, total int64) agent.Usage {
-	return agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning}
+	return model.Counted(agent.Usage{Input: input, Output: max(output, total-input), CacheRead: cacheRead, CacheWrite: cacheWrite, Reasoning: reasoning})
 }

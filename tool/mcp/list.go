@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -79,6 +80,7 @@ func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error)
 
 // specs translates tools and says what each full name is to the server.
 func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) {
+	tools = slices.DeleteFunc(tools, func(t *sdk.Tool) bool { return t == nil }) // a server may list null
 	names := map[string]string{}
 	full := make([]string, len(tools))
 	// Names that stay as they are come first: none is taken from them.

@@ -1,0 +1,58 @@
+package activities
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// maxProviderID is the length in bytes of a provider's id of a call. It is for
+// people who look for the call at the provider; a longer one helps nobody.
+const maxProviderID = 256
+
+// tidied makes of what a model wrote what can be kept and said again: one call with
+// a name that no provider takes back would end every later turn of the session, and
+// arguments that no reader of JSON takes would make its log unreadable.
+func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		if p.Type != agent.PartCall || p.Call == nil {
+			continue
+		}
+		c := *p.Call
+		c.Tool = tidyName(c.Tool, spec)
+		if len(c.ProviderID) > maxProviderID {
+			c.ProviderID = ""
+		}
+		if !utf8.Valid(c.Arguments) {
+			c.Arguments = bytes.ToValidUTF8(c.Arguments, []byte("\uFFFD"))
+		}
+		if agent.JSONDepth(c.Arguments) > agent.MaxWrittenDepth {
+			c.Arguments, c.Malformed = nil, string(c.Arguments)
+		}
+		parts[i].Call = &c
+	}
+	return parts
+}
+
+// tidyName makes of a name that no tool can have one that every provider takes, and
+// that none of the agent's tools has: the model is told that there is no such tool.
+func tidyName(name string, spec *agent.Spec) string {
+	if _, known := spec.Tool(name); known || agent.CheckTool(name) == nil {
+		return name
+	}
+	const most = 40 // of the name's own characters
+	tidy := "unknown_" + strings.Map(func(r rune) rune {
+		if r >= utf8.RuneSelf || agent.CheckTool("a"+string(r)) != nil {
+			return '_'
+		}
+		return r
+	}, name[:min(len(name), most)])
+	for _, known := spec.Tool(tidy); known; _, known = spec.Tool(tidy) {
+		tidy += "_"
+	}
+	return tidy
+}

@@ -1,0 +1,35 @@
+package activities
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// What a model wrote is changed where nobody would take it back, and nowhere else.
+func TestTidied(t *testing.T) {
+	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "echo"}, {Name: "unknown_e_ho"}}}
+	deep := `{"a":` + strings.Repeat("[", agent.MaxWrittenDepth) + strings.Repeat("]", agent.MaxWrittenDepth) + `}`
+	for was, want := range map[string]string{
+		"echo": "echo", "nobody": "nobody", "e\x00ho": "unknown_e_ho_", "": "unknown_", "nöte": "unknown_n_te",
+		strings.Repeat("n", 10_000): "unknown_" + strings.Repeat("n", 40),
+	} {
+		got := tidied([]agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: was, ProviderID: "id", Arguments: json.RawMessage(`{"a":1}`)}}}, spec)[0].Call
+		require.Equal(t, agent.ToolCall{Tool: want, ProviderID: "id", Arguments: json.RawMessage(`{"a":1}`)}, *got)
+		require.NoError(t, agent.CheckTool(got.Tool))
+	}
+	parts := []agent.Part{
+		{Type: agent.PartText, Text: "a"},
+		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", ProviderID: strings.Repeat("i", 300), Arguments: json.RawMessage(deep)}},
+		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{\"a\":\"\xff\"}")}},
+	}
+	got := tidied(parts, spec)
+	require.Equal(t, parts[0], got[0])
+	require.Equal(t, agent.ToolCall{Tool: "echo", Malformed: deep}, *got[1].Call)
+	require.Equal(t, `{"a":"�"}`, string(got[2].Call.Arguments))
+	require.Len(t, parts[1].Call.ProviderID, 300, "what was given is not changed")
+}

@@ -1,0 +1,215 @@
+package loop
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// theme is what a run is made of in a search, in the words of the scenario files.
+type theme struct {
+	name   string
+	begin  string
+	opened string
+	model  []string // what its model may say beside a text
+	from   []string // what has happened behind opened where a search begins too
+}
+
+// place is a run as it stands at a moment.
+type place struct {
+	state State
+	now   time.Time
+	full  bool // its history is long
+}
+
+// moves lists what may happen at a place, each as lines of a scenario: first what
+// is in flight or due, then what else could become of it, then what may be said.
+func (th theme) moves(p place) (all []string) {
+	s := p.state
+	all = append(all, th.due(p)...)
+	all = append(all, th.otherwise(p)...)
+	if !p.full && s.Phase != Ending {
+		all = append(all, "full")
+	}
+	if s.Birth != nil {
+		all = append(all, orders(s)...)
+	}
+	all = append(all, verbs(s)...)
+	if s.daemon() != nil {
+		all = append(all, events(s)...)
+	}
+	return append(all, "cancelled", "cut", "refused pause")
+}
+
+// due lists what leads on where nobody says anything: what was asked for comes, as
+// well as it may, and time passes.
+func (th theme) due(p place) (all []string) {
+	s := p.state
+	switch s.Phase {
+	case Opening:
+		all = append(all, th.opened)
+	case Asking, Summing:
+		if (&step{State: s}).finishes() && s.Phase == Asking {
+			all = append(all, `replies {"finish":"tool_calls","output":{"n":1},"parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{"n":1}}}]}`)
+		}
+		all = append(all, "says done")
+	case Carrying:
+		if s.Log.Closed && s.Log.Sealing == 0 {
+			all = append(all, "fresh")
+		}
+	case Folding:
+		all = append(all, "folded so far")
+	}
+	for _, c := range s.Calls {
+		if c.State == Active {
+			all = append(all, "result "+c.ID+" ok 1")
+		}
+	}
+	if s.Log.Sealing > 0 {
+		all = append(all, "sealed")
+	}
+	if s.Leasing && !s.over() {
+		all = append(all, "leased")
+	}
+	for _, c := range s.Children {
+		switch {
+		case !c.live():
+		case !c.Started:
+			all = append(all, "child-started "+c.Session)
+		default:
+			all = append(all, "child-ended "+c.Session+" completed yes")
+		}
+	}
+	if !s.Wake.IsZero() {
+		all = append(all, fmt.Sprintf("after %s\ntick", max(0, s.Wake.Sub(p.now))))
+	}
+	return all
+}
+
+// otherwise lists how else what was asked for may come out.
+func (th theme) otherwise(p place) (all []string) {
+	s := p.state
+	switch s.Phase {
+	case Opening:
+		all = append(all, "not-opened unknown_agent")
+	case Asking:
+		all = append(all, th.model...)
+		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
+	case Summing:
+		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
+	case Carrying:
+		if s.Log.Closed && s.Log.Sealing == 0 {
+			all = append(all, "heavy")
+		}
+	}
+	if s.Phase == Asking || s.Phase == Summing {
+		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))
+	}
+	for _, c := range s.Calls {
+		if c.State == Active {
+			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
+		}
+	}
+	if s.Log.Sealing > 0 {
+		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
+	}
+	if s.Leasing && !s.over() {
+		all = append(all, "leased gone")
+	}
+	for _, c := range s.Children {
+		switch {
+		case !c.live():
+		case !c.Started:
+			all = append(all, "child-refused "+c.Session)
+		case c.Status == agent.Suspended:
+			all = append(all, fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":"running"}`, c.Session, c.Seq+1))
+		default:
+			all = append(all, "child-ended "+c.Session+" failed no", fmt.Sprintf(
+				`child-says {"session":%q,"seq":%d,"status":"suspended","suspension":{"id":"s-1","kind":"input_required","requests":[{"id":"q-1","type":"question"}]}}`, c.Session, c.Seq+1))
+		}
+	}
+	return all
+}
+
+// newest is the number of the newest hold of session s that the run has heard of.
+func (s State) newest() int {
+	for _, h := range s.Heard {
+		if h.Session == "s" {
+			return h.N
+		}
+	}
+	return 0
+}
+
+// orders are what the run above session s/a-1 may want, and how it takes it back.
+func orders(s State) []string {
+	n := s.newest()
+	held := func(verb agent.Verb, n int) string {
+		return fmt.Sprintf(`ordered {"verb":%q,"held":[{"id":"h-%d","from":"inherited","session":"s","verb":%q}],"heard":[{"session":"s","n":%d}]}`, verb, n, verb, n)
+	}
+	again := held(agent.Pause, n+1)
+	if h := (&step{State: s}).hold(agent.HoldInherited); h != nil {
+		again = held(h.Verb, holdNumber(*h))
+	}
+	return []string{
+		held(agent.Pause, n+1), held(agent.Interrupt, n+1), again, fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, n),
+		`ordered {"verb":"pause","own":true,"by":"agent:s","reason":"later"}`, `ordered {"verb":"resume","own":true,"by":"agent:s","reason":"now"}`,
+		`ordered {"verb":"stop","deadline":"8s"}`, `ordered {"verb":"cancel"}`,
+	}
+}
+
+// verbs are what anybody may say: of each verb its few forms that matter.
+func verbs(s State) []string {
+	all := []string{
+		"pause {}", "interrupt {}", "resume {}", `resume {"fresh":true,"message":"go"}`, `stop {"deadline":"20s"}`, "cancel {}",
+		`emit {"topic":"t"}`, `approve {"request":"q-0"}`,
+	}
+	if len(s.Letters) < 2 {
+		all = append(all, `send {"text":"hi"}`, `send @m {"text":"hi","mode":"queue"}`, `send {"text":"hi","mode":"interrupt"}`)
+	}
+	if s.Park != nil {
+		all = append(all, `emit ! {"topic":"t","payload":1}`)
+	}
+	for _, r := range s.Requests {
+		all = append(all, fmt.Sprintf(`answer {"request":%q,"text":"so"}`, r.ID), fmt.Sprintf(`reject {"request":%q,"reason":"no"}`, r.ID))
+		switch {
+		case r.Type == agent.Approval:
+			all = append(all, fmt.Sprintf(`approve {"request":%q}`, r.ID), fmt.Sprintf(`approve {"request":%q,"always":true}`, r.ID), fmt.Sprintf(`approve {"request":%q,"arguments":{"eur":2}}`, r.ID))
+		case len(r.Choices) > 0:
+			all = append(all, fmt.Sprintf(`answer {"request":%q,"choice":0}`, r.ID), fmt.Sprintf(`answer {"request":%q,"choice":1}`, r.ID))
+		}
+	}
+	for _, c := range s.Children {
+		if c.live() {
+			all = append(all, fmt.Sprintf(`answer {"request":"%s/q-1","text":"so"}`, c.Session))
+		}
+	}
+	return all
+}
+
+// events are a new one for a daemon, and the last one again.
+func events(s State) []string {
+	n := len(s.Posts)
+	return []string{fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, n, n), fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, max(0, n-1), n-1)}
+}
+
+// lifts are what somebody would do to a run that waits to be let on; none where it
+// waits for nobody.
+func lifts(s State) []string {
+	switch own := (&step{State: s}).ownHold(); {
+	case own != nil:
+		return []string{"resume {}"}
+	case len(s.Holds) > 0:
+		return []string{fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, s.newest())}
+	case len(s.Requests) > 0 && s.Requests[0].Type == agent.Approval:
+		return []string{fmt.Sprintf(`approve {"request":%q}`, s.Requests[0].ID)}
+	case len(s.Requests) > 0 && len(s.Requests[0].Choices) > 0:
+		return []string{fmt.Sprintf(`answer {"request":%q,"choice":1}`, s.Requests[0].ID)}
+	case len(s.Requests) > 0:
+		return []string{fmt.Sprintf(`answer {"request":%q,"text":"so"}`, s.Requests[0].ID)}
+	case s.Park != nil && !s.Park.Idle:
+		return []string{"resume {}"}
+	}
+	return nil
+}

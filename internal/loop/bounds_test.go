@@ -1,0 +1,178 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// drive is a run that the test leads from turn to turn.
+type drive struct {
+	t     *testing.T
+	state State
+	brim  bool
+}
+
+func newDrive(t *testing.T, spec agent.Spec) *drive {
+	t.Helper()
+	d := &drive{t: t}
+	d.step(Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}})
+	spec.Definition = spec.WithDefaults()
+	spec.Limits.Turns = 100
+	d.step(Opened{Spec: &spec})
+	return d
+}
+
+func (d *drive) step(in Input) []Effect {
+	d.t.Helper()
+	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.brim, Brim: d.brim}, in)
+	require.NoError(d.t, err)
+	checkInvariants(d.t, d.state, next, effects)
+	d.state = next
+	return effects
+}
+
+// asks lets the model ask for calls.
+func (d *drive) asks(calls ...agent.ToolCall) {
+	d.t.Helper()
+	r := agent.Reply{Finish: agent.FinishCalls}
+	for _, c := range calls {
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+	}
+	d.step(Replied{Ask: d.state.Ask, Reply: r})
+}
+
+func (d *drive) says(text string, output json.RawMessage) {
+	d.t.Helper()
+	d.step(Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
+}
+
+// said is the last message of the log's open part.
+func (d *drive) said() (last *agent.Message) {
+	for _, e := range d.state.Log.Tail {
+		if e.Message != nil {
+			last = e.Message
+		}
+	}
+	return last
+}
+
+// A run has so many agents at work and no more; when some have ended it may have
+// others (catalogue X-26).
+func TestNoMoreChildren(t *testing.T) {
+	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Agents: []agent.SubAgent{{Agent: "b"}}}})
+	n := 0
+	give := func(asked int) (refused int) {
+		var calls []agent.ToolCall
+		for range asked {
+			n++
+			calls = append(calls, agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true}`, n))})
+		}
+		before := d.state.working()
+		d.asks(calls...)
+		for _, c := range d.state.Children[before:] {
+			d.step(ChildStarted{Session: c.Session, Run: "x"})
+		}
+		for _, p := range d.said().Parts {
+			if p.Result.Status == agent.CallRejected {
+				require.Contains(t, p.Result.Text, "256 agents work for you already")
+				refused++
+			}
+		}
+		return refused
+	}
+	for range maxWorking / maxCalls {
+		require.Zero(t, give(maxCalls))
+	}
+	require.Equal(t, 3, give(3))
+	d.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed}})
+	require.Equal(t, maxWorking-1, d.state.working())
+}
+
+// Names that a model invents do not fill checkpoints and outcomes.
+func TestInventedToolsAreCountedTogether(t *testing.T) {
+	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Tools: []string{"echo"}}, Toolset: []agent.ToolSpec{{Name: "echo"}}})
+	for turn := range 10 {
+		var calls []agent.ToolCall
+		for i := range 60 {
+			calls = append(calls, agent.ToolCall{Tool: fmt.Sprintf("invented_%d_%d", turn, i), Arguments: json.RawMessage("{}")})
+		}
+		d.asks(calls...)
+	}
+	require.Len(t, d.state.Tools, maxCounted+1)
+	require.Equal(t, agent.ToolCount{Tool: otherTools, Calls: 600 - maxCounted, Rejected: 600 - maxCounted}, d.state.Tools[maxCounted])
+	d.asks(agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{}")})
+	d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls[0].ID, Tool: "echo", Status: agent.CallOK}})
+	require.Equal(t, agent.ToolCount{Tool: "echo", Calls: 1, OK: 1}, d.state.Tools[maxCounted+1])
+}
+
+// What the calls of a turn set fits into one event; what does not is told.
+func TestATurnSetsSoMuch(t *testing.T) {
+	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Tools: []string{"echo"}}, Toolset: []agent.ToolSpec{{Name: "echo"}}})
+	var calls []agent.ToolCall
+	for i := range 6 {
+		calls = append(calls, agent.ToolCall{Tool: "echo", Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+	}
+	d.asks(calls...)
+	long := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
+	for i, c := range d.state.Calls {
+		d.step(Returned{Result: agent.ToolResult{Call: c.ID, Tool: "echo", Status: agent.CallOK, Text: "ok"}, Set: map[string]json.RawMessage{fmt.Sprint("k", i): long}})
+	}
+	kept := 0
+	for _, e := range d.state.Log.Tail {
+		if e.Checkpoint != nil {
+			kept += len(e.Checkpoint.Set)
+		}
+	}
+	require.Equal(t, 4, kept)
+	results := d.said().Parts
+	require.Equal(t, "ok", results[3].Result.Text)
+	require.Contains(t, results[4].Result.Text, "what the call set was not kept")
+}
+
+// A run whose history is at its brim gives up what it is at, and goes on in a new
+// execution: the server would end it.
+func TestAHistoryAtItsBrim(t *testing.T) {
+	for name, begin := range map[string]func(*drive){
+		"the model is asked": func(*drive) {},
+		"a tool works": func(d *drive) {
+			d.asks(agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{}")})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Tools: []string{"echo"}}, Toolset: []agent.ToolSpec{{Name: "echo"}}})
+			begin(d)
+			d.brim = true
+			effects := d.step(Said{Command: agent.SendOrder{Text: "and"}})
+			require.Contains(t, effects, Effect(Abandon{Grace: defaultGrace}))
+			if d.state.Phase == Asking {
+				d.step(Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}})
+			} else {
+				d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
+			}
+			require.Equal(t, Carrying, d.state.Phase)
+			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(CarryOver{}))
+			d.brim = false
+			d.step(Continued{})
+			require.Equal(t, Asking, d.state.Phase)
+			require.Equal(t, "and", d.said().TextOf())
+		})
+	}
+}
+
+// A run below another tells it no more than that one's model will read.
+func TestAChildsAnswerIsCut(t *testing.T) {
+	d := &drive{t: t}
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, Birth: &agent.Birth{Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1}})
+	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults()}
+	d.step(Opened{Spec: &spec})
+	d.says(strings.Repeat("x", 1<<20), nil)
+	require.Contains(t, d.state.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
+	require.Len(t, d.said().TextOf(), 1<<20)
+}

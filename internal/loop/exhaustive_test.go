@@ -1,0 +1,272 @@
+package loop
+
+import (
+	"encoding/json"
+	"flag"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// most bounds a search: a default that takes seconds. There are about five times as
+// many states with each further input.
+var most = flag.Int("states", 150, "at how many states of each theme the exhaustive search looks")
+
+const born = `born {"parent":{"session":"s","run":"p"},"depth":1,"held":[{"id":"h-1","from":"inherited","session":"s","verb":"pause"}],"heard":[{"session":"s","n":1}]}`
+
+const (
+	callsThree = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rules":[[],[0],[0]]}`
+	asksTwice  = `calls ask_user {"question":"?"} | add {} | ask_user {"question":"Which?","choices":["a","b"]}`
+	parksOnTwo = `calls add {} | await_resumption {"reason":"why","conditions":{"any":[{"after":"2h"},{"event":{"topic":"t"}}]}}`
+	asOutput   = `replies {"finish":"tool_calls","output_fault":"n is missing","parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{}}}]}`
+)
+
+// themes are the runs that are searched through.
+var themes = []theme{
+	{
+		name: "plain", begin: "begin go", opened: `opened {"limits":{"turns":3,"wall_clock":"1h"}}`,
+		from: []string{"send {\"text\":\"hi\"}\nfull"},
+	},
+	{
+		name: "tools", begin: "begin go",
+		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"],"deadline":"1h","remind":"10m"}],"parallel_tools":1,"limits":{"turns":2}}`,
+		model:  []string{`calls add {"a":1} | add {"a":2} | nope {}`, callsThree},
+		from:   []string{callsThree, callsThree + "\nresult t1.1 ok 1\nsealed"},
+	},
+	{
+		name: "questions", begin: "begin go",
+		opened: `opened {"tools":["ask_user","await_resumption"],"toolset":[{"name":"add"}],"client_tools":[{"name":"camera"}],"asking":{"deadline":"1h"},"limits":{"turns":2}}`,
+		model: []string{
+			asksTwice, "calls camera {} | add {}", parksOnTwo, `calls await_resumption {"reason":"why"}`,
+			`calls await_resumption {"reason":"why","conditions":{"after":"2h","on_timeout":"cancel"}}`,
+		},
+		from: []string{asksTwice + "\nsealed", parksOnTwo + "\nsealed"},
+	},
+	{
+		name: "children", begin: "begin go", opened: `opened {"agents":[{"agent":"b"}],"lifecycle":true,"toolset":[{"name":"add"}],"limits":{"turns":3}}`,
+		model: []string{
+			`calls subagent__b {"task":"one"} | add {}`, `calls subagent__b {"task":"two","background":true}`, "calls subagent_wait {}",
+			`calls subagent_pause {"child":"s/b-1","reason":"later"}`, `calls subagent_stop {"child":"s/b-1"}`,
+		},
+		from: []string{
+			"calls subagent__b {\"task\":\"one\"} | add {}\nchild-started s/b-1", "calls subagent__b {\"task\":\"two\",\"background\":true}\nchild-started s/b-1",
+			"calls subagent__b {\"task\":\"two\",\"background\":true}\nchild-started s/b-1\npause {}\ncalls subagent_wait {}",
+		},
+	},
+	{
+		name: "daemon", begin: `started {"agent":"a"}`,
+		opened: `opened {"daemon":{"every":"1h","queue":2,"watchdog":2,"compact":true},"toolset":[{"name":"add"}],"tools":["await_resumption"],"limits":{"turns":2,"wall_clock":"10m"}}`,
+		model:  []string{"calls add {}", `calls await_resumption {"reason":"why","conditions":{"event":{"topic":"t"}}}`},
+		from:   []string{"sealed\nemit @e0 {\"topic\":\"t\"}", "sealed\nemit @e0 {\"topic\":\"t\"}\nemit @e1 {\"topic\":\"t\"}\npause {}"},
+	},
+	{
+		name: "below", begin: born, opened: `opened {"toolset":[{"name":"add"}],"tools":["ask_user"],"agents":[{"agent":"b"}],"limits":{"turns":2}}`,
+		model: []string{`calls add {} | add {"a":2}`, `calls ask_user {"question":"?"}`, `calls subagent__b {"task":"one"}`},
+		from: []string{
+			`ordered {"verb":"resume","heard":[{"session":"s","n":1}]}`,
+			"ordered {\"verb\":\"resume\",\"heard\":[{\"session\":\"s\",\"n\":1}]}\ncalls subagent__b {\"task\":\"one\"} | add {}",
+		},
+	},
+	{
+		name: "finish", begin: "begin go", opened: `opened {"completion":"tool","output":{"type":"object"},"require":["add"],"toolset":[{"name":"add"}],"nudges":1,"limits":{"turns":4}}`,
+		model: []string{"calls add {}", asOutput},
+		from:  []string{"calls add {}\nresult t1.1 ok 1"},
+	},
+	{
+		name: "limits", begin: "begin go", opened: `opened {"toolset":[{"name":"add"}],"limits":{"turns":1,"wall_clock":"1m"},"on_limit":"ask","on_loop":"ask","asking":{"deadline":"1h","default":"continue"}}`,
+		model: []string{"calls add {}", "calls add {} | add {} | add {} | add {} | add {} | add {}"},
+		from:  []string{"calls add {}\nresult t1.1 ok 1\nsealed"},
+	},
+}
+
+// found is a place of a search and the way to it.
+type found struct {
+	place
+	from  *found
+	lines string
+	depth int
+}
+
+// way is the scenario that leads here: no shorter one does.
+func (f *found) way() string {
+	if f == nil || f.lines == "" {
+		return ""
+	}
+	return f.from.way() + f.lines + "\n"
+}
+
+// search goes through a theme breadth first. Places are known by their essence.
+type search struct {
+	t     terse
+	theme theme
+	seen  map[string]bool
+	leads map[string]bool // to an end, where nobody keeps the run from it
+	at    *found          // what was tried last
+}
+
+// terse is a test that is not told of helpers, which costs more than what they check.
+type terse struct{ of *testing.T }
+
+func (t terse) Errorf(format string, args ...any) { t.of.Errorf(format, args...) }
+func (t terse) FailNow()                          { t.of.FailNow() }
+
+// Whatever a run can come to within a few inputs, of all that can be said to it and
+// of all that can come of what it asked for: the invariants hold, a refusal changes
+// nothing, no state is a dead end, a cancel leads to an end, an old state is not
+// touched by what follows it, and one that went over the wire goes on alike.
+func TestEveryInputAtEveryState(t *testing.T) {
+	for _, th := range themes {
+		t.Run(th.name, func(t *testing.T) {
+			t.Parallel()
+			s := &search{t: terse{t}, theme: th, seen: map[string]bool{}, leads: map[string]bool{}}
+			looked, depth := s.run(*most)
+			t.Logf("looked at %d of the %d states that were found: at all that %d inputs lead to from one of its %d beginnings", looked, len(s.seen), depth, len(th.from)+1)
+			require.Positive(t, depth)
+		})
+	}
+}
+
+// run looks at so many states at most, and returns at how many it did, and how many
+// inputs lead to the last at all of which it did.
+func (s *search) run(most int) (looked, depth int) {
+	defer func() {
+		if s.t.of.Failed() {
+			s.t.of.Logf("-- inputs --\n%s", s.at.way())
+		}
+	}()
+	for queue := s.begins(); len(queue) > 0 && looked < most; looked++ {
+		at := queue[0]
+		queue = append(queue[1:], s.look(at)...)
+		at.state, depth = State{}, at.depth // only the way to it is wanted any more
+		if len(queue) > 0 {
+			depth = queue[0].depth - 1
+		}
+	}
+	return looked, depth
+}
+
+// begins are the places where the search begins: where the run does, and where it
+// has something in hand.
+func (s *search) begins() []*found {
+	none := &found{place: place{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	all := []*found{s.try(none, s.theme.begin)}
+	for _, lines := range s.theme.from {
+		at := s.try(none, s.theme.begin+"\n"+s.theme.opened+"\n"+lines)
+		require.NotNil(s.t, at, lines)
+		all = append(all, at)
+	}
+	for _, at := range all {
+		at.from, at.depth = nil, 0
+	}
+	return all
+}
+
+// look makes every move at a place, and returns those places that are new.
+func (s *search) look(at *found) (next []*found) {
+	raw := s.wire(at.state)
+	back := *at
+	back.state = State{}
+	require.NoError(s.t, json.Unmarshal(raw, &back.state))
+	require.Equal(s.t, string(raw), string(s.wire(back.state)), "it comes back as it went")
+	s.lead(&back)
+	if !back.state.over() {
+		end := s.try(&back, "cancel {}")
+		require.NotNil(s.t, end, "a cancel is taken")
+		require.True(s.t, end.state.over())
+		s.lead(end)
+	}
+	for _, lines := range s.theme.moves(at.place) {
+		to := s.try(&back, lines)
+		if to == nil {
+			continue
+		}
+		if key := essence(to.place); !s.seen[key] && to.state.Phase != Ended {
+			s.seen[key] = true
+			to.from = at
+			next = append(next, to)
+		}
+	}
+	require.Equal(s.t, string(raw), string(s.wire(back.state)), "what followed has changed it")
+	return next
+}
+
+// try makes a move; nil where it is refused.
+func (s *search) try(at *found, lines string) *found {
+	p := &player{t: s.t, state: at.state, now: at.now, full: at.full}
+	to := &found{from: at, lines: lines, depth: at.depth + 1}
+	s.at = to
+	for line := range strings.SplitSeq(lines, "\n") {
+		if p.line(line); p.wrong != nil {
+			require.Contains(s.t, refusals, agent.CodeOf(p.wrong), "%v", p.wrong)
+			return nil
+		}
+	}
+	to.place = place{p.state, p.now, p.full}
+	return to
+}
+
+// refusals are the codes of what a machine may refuse.
+var refusals = []agent.Code{
+	agent.NotSuspended, agent.NeedsAnswer, agent.HeldByParent, agent.Stale, agent.Closed, agent.NotFound, agent.InvalidInput, agent.QueueFull,
+}
+
+// lead lets a run go on by itself, and lifts what keeps it: it comes to its end, or
+// idles.
+func (s *search) lead(at *found) {
+	const bound = 80
+	var way []string
+	for n := 0; ; n++ {
+		require.Less(s.t, n, bound, "it does not come to an end")
+		key := essence(at.place)
+		if s.leads[key] || at.state.Phase == Ended || at.state.idling() && at.state.Status() == agent.Suspended && len(at.state.Holds) == 0 {
+			break
+		}
+		way = append(way, key)
+		next := s.theme.due(at.place)
+		if lifts := lifts(at.state); len(lifts) > 0 && (len(next) == 0 || strings.HasPrefix(next[0], "after")) {
+			next = lifts
+		}
+		require.NotEmpty(s.t, next, "nothing leads on from here")
+		to := s.try(at, next[0])
+		require.NotNil(s.t, to, "what it asked for is not taken: %s", next[0])
+		at = to
+	}
+	for _, key := range way {
+		s.leads[key] = true
+	}
+}
+
+func (s *search) wire(state State) []byte {
+	raw, err := json.Marshal(state)
+	require.NoError(s.t, err)
+	return raw
+}
+
+// A state has nothing that is not written: it is all that a new execution knows.
+func TestAStateIsWrittenWhole(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			walk(of.Elem())
+		case reflect.Struct:
+			if seen[of] || of.PkgPath() != reflect.TypeFor[State]().PkgPath() {
+				return
+			}
+			seen[of] = true
+			for f := range of.Fields() {
+				written := f.IsExported() && (f.Anonymous || f.Tag.Get("json") != "-" && f.Tag.Get("json") != "")
+				require.True(t, written || of == reflect.TypeFor[Parking]() || of == reflect.TypeFor[Located](), "%s.%s", of, f.Name)
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[State]())
+	require.Greater(t, len(seen), 8)
+}

@@ -1,0 +1,91 @@
+package standin
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// Types are the content types that a server may answer with, for [Canned].
+var Types = []string{"text/event-stream", "application/json", "text/html", ""}
+
+// Canned is a client that gives every request one answer, without a server: for
+// what asks often. The type is one of [Types], by its number; a status that no
+// client hands on is 200.
+func Canned(status int, kind uint8, body []byte) *http.Client {
+	if status < 200 || status > 599 {
+		status = http.StatusOK
+	}
+	return &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+			Header: http.Header{"Content-Type": {Types[int(kind)%len(Types)]}}, Body: io.NopCloser(bytes.NewReader(body)),
+		}, nil
+	})}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// Sound asks once and checks what is true of every adapter whatever a server
+// answers: there is a reply or a fault and not both, calls have arguments or are
+// malformed, and counts are counts.
+func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
+	t.Helper()
+	e := &Ear{}
+	reply, err := m.Generate(t.Context(), req, e.Emit)
+	if err != nil {
+		if reply != nil {
+			t.Errorf("there is a reply beside the fault %v", err)
+		}
+		checkFault(t, err, key)
+		return
+	}
+	finishes := []model.Finish{model.FinishStop, model.FinishCalls, model.FinishLength, model.FinishFiltered}
+	if !slices.Contains(finishes, reply.Finish) {
+		t.Errorf("the reply finishes with %q", reply.Finish)
+	}
+	u := reply.Usage
+	if min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 || u.Total() < 0 {
+		t.Errorf("the usage is %+v", u)
+	}
+	var text strings.Builder
+	calls := 0
+	for _, p := range reply.Parts {
+		switch p.Type {
+		case agent.PartText:
+			text.WriteString(p.Text)
+		case agent.PartThinking:
+		case agent.PartCall:
+			calls++
+			checkCall(t, p.Call)
+		default:
+			t.Errorf("a part is of type %q", p.Type)
+		}
+	}
+	if (reply.Finish == model.FinishCalls) != (calls > 0) && reply.Finish != model.FinishLength && reply.Finish != model.FinishFiltered {
+		t.Errorf("the reply finishes with %s and has %d calls", reply.Finish, calls)
+	}
+	// What a server gives as the account of a refusal was never emitted.
+	if heard := e.Text.String(); heard != text.String() && reply.Finish != model.FinishFiltered {
+		t.Errorf("emitted %q, and replied %q", heard, text.String())
+	}
+	asJSON(t, reply)
+}
+
+func checkCall(t *testing.T, c *agent.ToolCall) {
+	t.Helper()
+	var object map[string]json.RawMessage
+	sound := c.Malformed == "" && json.Unmarshal(c.Arguments, &object) == nil && object != nil
+	if broken := c.Malformed != "" && c.Arguments == nil; !sound && !broken {
+		t.Errorf("the call %+v has neither arguments nor malformed ones", c)
+	}
+}

@@ -1,0 +1,35 @@
+package anthropic_test
+
+import (
+	"testing"
+
+	"github.com/fermata-agents/fermata/internal/standin"
+	"github.com/fermata-agents/fermata/provider/anthropic"
+)
+
+// Whatever a server answers, it is a reply or a fault.
+func FuzzAnswer(f *testing.F) {
+	whole := stream(
+		`{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_read_input_tokens":3,"output_tokens":1}}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig"}}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Let me see."}}`,
+		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"add","input":{}}}`,
+		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":12}}`,
+		`{"type":"message_stop"}`,
+	)
+	f.Add(200, uint8(0), []byte(whole))
+	f.Add(200, uint8(0), []byte(stream(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)))
+	f.Add(200, uint8(1), []byte(`{"type":"message","content":[{"type":"tool_use","id":"toolu_1","name":"add","input":{"a":1}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}`))
+	f.Add(200, uint8(1), []byte(`{"type":"message","content":[{"type":"text","text":"No."}],"stop_reason":"refusal","usage":{"input_tokens":-1}}`))
+	f.Add(429, uint8(1), []byte(`{"type":"error","error":{"type":"rate_limit_error","message":"slow down\nplease"}}`))
+	f.Add(502, uint8(2), []byte("<html>bad gateway</html>"))
+	f.Add(302, uint8(3), []byte(nil))
+	f.Fuzz(func(t *testing.T, status int, kind uint8, body []byte) {
+		m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: "http://stand.in", HTTPClient: standin.Canned(status, kind, body)})
+		standin.Sound(t, m, ask("Hello"), key)
+	})
+}

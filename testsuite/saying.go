@@ -1,0 +1,113 @@
+package testsuite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	sdktest "go.temporal.io/sdk/testsuite"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// say says something and waits for the answer. What gives up calls in flight is
+// refused: the environment would forget them, where a server cancels them.
+func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err error) {
+	answered := make(chan struct{})
+	answer := func(a agent.Ack, e error) {
+		ack, err = a, e
+		close(answered)
+	}
+	done, stop := p.do(ctx, true, func() {
+		if st, err := ask(p.env, signals.Status.Name); givesUp(c) && err == nil && len(st.Doing) > 0 {
+			answer(agent.Ack{}, agent.Errorf(agent.NotSetUp, "%s while %s is in flight: Temporal's test environment does not cancel calls as a server does; set testsuite.Options.Server, to a client of devserver.ForTest for example", c.Verb(), st.Doing[0].What))
+			p.lookSoon(p.env)
+		} else {
+			p.update(c, answer)
+		}
+	})
+	if stop != nil {
+		return agent.Ack{}, stop
+	}
+	if done {
+		select {
+		case <-answered:
+			return ack, err
+		case <-p.over:
+		case <-ctx.Done():
+			return agent.Ack{}, ctx.Err()
+		}
+	}
+	select {
+	case <-answered: // with its end
+		return ack, err
+	default:
+		return agent.Ack{}, agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+	}
+}
+
+// givesUp tells whether a verb cancels calls in flight.
+func givesUp(c agent.Command) bool {
+	send, is := c.(agent.SendOrder)
+	return c.Verb().Strength() >= agent.Interrupt.Strength() || is && send.Mode == agent.SendInterrupt
+}
+
+// update says something; answer is called within the environment.
+func (p *play) update(c agent.Command, answer func(agent.Ack, error)) {
+	raw, err := payloadOf(c)
+	if err != nil {
+		answer(agent.Ack{}, err)
+		return
+	}
+	p.unanswered++
+	answered := func(ack agent.Ack, err error) {
+		p.unanswered--
+		answer(ack, asArrived(err))
+		p.lookSoon(p.env)
+	}
+	p.env.UpdateWorkflow(string(c.Verb()), "", &sdktest.TestUpdateCallback{
+		OnAccept: func() {},
+		OnReject: func(err error) { answered(agent.Ack{}, err) },
+		OnComplete: func(result any, err error) {
+			ack, ok := result.(agent.Ack)
+			if err == nil && !ok {
+				err = fmt.Errorf("%s was answered by a %T", c.Verb(), result)
+			}
+			answered(ack, err)
+		},
+	}, raw)
+}
+
+// asArrived is an error as a client would meet it; nil for none.
+func asArrived(err error) error {
+	if e := durable.Arrive(err); e != nil {
+		return e
+	}
+	return nil
+}
+
+// skip lets time go by.
+func (p *play) skip(ctx context.Context, d time.Duration) error {
+	if p.ended() {
+		p.set(func() { p.clock = p.clock.Add(d) })
+		return nil
+	}
+	target := p.now().Add(d)
+	if _, err := p.do(ctx, true, func() {
+		p.set(func() { p.until = target })
+		p.env.RegisterDelayedCallback(p.arrive, d)
+	}); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { p.set(func() {}) })()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.until.IsZero() && p.err == nil && p.outcome == nil && ctx.Err() == nil {
+		p.changed.Wait()
+	}
+	p.told = true
+	return errors.Join(p.err, ctx.Err())
+}

@@ -1,0 +1,39 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// checkRules refuses rules that name a tool which nobody here has: one that is
+// misspelt would let the tool that was meant be called without leave. What tools a
+// source has is known at run time only, so with one every name may be meant.
+func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
+	if len(d.Sources) > 0 {
+		return nil
+	}
+	for _, def := range defs {
+		for i, r := range def.Rules {
+			for _, name := range r.Tools {
+				if !strings.ContainsAny(name, `*?[\`) && !someoneHas(d, defs, name) {
+					faults = append(faults, agent.Errorf(agent.UnknownTool, "agent %s: rules[%d]: there is no tool %q; the worker has %s", def.Name, i, name, names(d.Tools)).At("rules"))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+// someoneHas tells whether an agent may have a tool of that name: a rule holds for
+// the agents below, too.
+func someoneHas(d *activities.Deeds, defs []agent.Definition, name string) bool {
+	if _, ok := d.Tools[name]; ok || slices.Contains(ownNames, name) || strings.HasPrefix(name, "subagent_") {
+		return true
+	}
+	return slices.ContainsFunc(defs, func(def agent.Definition) bool {
+		return slices.ContainsFunc(def.ClientTools, func(t agent.ToolSpec) bool { return t.Name == name })
+	})
+}

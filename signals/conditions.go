@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -132,12 +133,10 @@ func refers(schema json.RawMessage) bool {
 	if json.Unmarshal(schema, &object) != nil {
 		return false
 	}
-	for key, below := range object { //workflowcheck:ignore whether there is one does not depend on the order
-		if key == "$ref" || key == "$dynamicRef" || refers(below) {
-			return true
-		}
-	}
-	return false
+	keys := slices.Collect(maps.Keys(object)) //workflowcheck:ignore whether there is one does not depend on the order
+	return slices.ContainsFunc(keys, func(key string) bool {
+		return key == "$ref" || key == "$dynamicRef" || refers(object[key])
+	})
 }
 
 // Matches tells whether an event's payload fits a schema; no schema fits every

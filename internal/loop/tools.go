@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -109,8 +110,9 @@ func (s *step) keepSet(i int, set map[string]json.RawMessage) {
 }
 
 func setSize(set map[string]json.RawMessage) (n int) {
-	for k, v := range set { //workflowcheck:ignore a sum has no order
-		n += len(k) + len(v)
+	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
+	for _, k := range keys {
+		n += len(k) + len(set[k])
 	}
 	return n
 }

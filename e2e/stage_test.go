@@ -36,7 +36,7 @@ func TestTheKitPlaysATree(t *testing.T) {
 	s := testsuite.New(t, &testsuite.Options{Worker: firm, Model: script, Person: person, Server: devserver.ForPackage(t).Client(t)})
 	run := s.Start("lead", "book", nil)
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
-	s.Skip(7 * 24 * time.Hour)
+	s.FastForward(7 * 24 * time.Hour)
 	o := run.Completed()
 	require.Equal(t, "It has arrived.", o.Text)
 	require.Len(t, person.Said(), 1)

@@ -37,7 +37,7 @@ func ExampleNew() {
 		s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding()})
 		run := s.Start("desk", "I want my money back", nil)
 		run.Approve()
-		s.Skip(24 * time.Hour)
+		s.FastForward(24 * time.Hour)
 		run.Completed()
 		run.Golden("testdata/refund.txt")
 	}
@@ -51,7 +51,7 @@ func ExamplePerson() {
 		person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
 		s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding(), Person: person})
 		run := s.Start("desk", "I want my money back", nil)
-		s.Skip(24 * time.Hour)
+		s.FastForward(24 * time.Hour)
 		run.Completed()
 	}
 	fmt.Printf("%T\n", TestRefund)
@@ -67,7 +67,7 @@ func ExampleEveryCrash() {
 			s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding(), Server: server, Crash: c})
 			run := s.Start("desk", "I want my money back", nil)
 			run.Approve()
-			s.Skip(24 * time.Hour)
+			s.FastForward(24 * time.Hour)
 			return run.Completed().Text
 		})
 	}
@@ -104,7 +104,7 @@ func TestTheExamples(t *testing.T) {
 	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "refund", Approve: true, Times: 1}, {Fail: "more than one refund"}}}
 	s := testsuite.New(t, &testsuite.Options{Worker: shop(), Model: refunding(), Person: person})
 	run := s.Start("desk", "I want my money back", nil)
-	s.Skip(24 * time.Hour)
+	s.FastForward(24 * time.Hour)
 	run.Completed()
 	run.Golden("testdata/refund.txt")
 	testsuite.Replay(t, nil, "../workflows/testdata/history/v1-approved.json")

@@ -37,7 +37,7 @@ func (r *Run) Rest() *agent.Suspension {
 func (r *Run) End() *agent.Outcome {
 	r.stage.t.Helper()
 	o := r.Wait()
-	require.NotEqual(r.stage.t, agent.Suspended, o.Status, "session %s was to end, and rests: %s; answer it, let the Person do so, resume it, or Skip the time", r.Session, text(o.Suspension))
+	require.NotEqual(r.stage.t, agent.Suspended, o.Status, "session %s was to end, and rests: %s; answer it, let the Person do so, resume it, or FastForward the time", r.Session, text(o.Suspension))
 	return o
 }
 

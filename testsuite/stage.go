@@ -52,7 +52,7 @@ func (o *Options) namespace() string {
 }
 
 // Stage is where a test plays runs of agents, with their tools, people and timers.
-// Time stands still while a run rests, and goes by with [Stage.Skip]. What does not
+// Time stands still while a run rests, and goes by with [Stage.FastForward]. What does not
 // come out as the test wants fails it at once. A Stage is for one goroutine.
 type Stage struct {
 	t     testing.TB
@@ -173,11 +173,11 @@ func (s *Stage) Run(session string) *Run {
 	return &Run{Session: session, stage: s}
 }
 
-// Skip lets so much time go by for every live run of the stage, once all of them
+// FastForward lets so much time go by for every live run of the stage, once all of them
 // rest: what falls due meanwhile happens at its time, one thing after the other, and
 // the Person answers. On a server it needs time skipping, which devserver has; there
 // a run that waits for agents below it has no time of its own, theirs goes by.
-func (s *Stage) Skip(d time.Duration) {
+func (s *Stage) FastForward(d time.Duration) {
 	s.t.Helper()
 	require.Positive(s.t, d, "time goes one way")
 	require.NoError(s.t, s.world.skip(s.t.Context(), d))

@@ -49,9 +49,9 @@ func TestAWholeStory(t *testing.T) {
 	run.Approve()
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
 	require.Len(t, paid, 1)
-	s.Skip(6 * 24 * time.Hour)
+	s.FastForward(6 * 24 * time.Hour)
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
-	s.Skip(24 * time.Hour)
+	s.FastForward(24 * time.Hour)
 	o := run.Completed()
 	require.Equal(t, "It has arrived.", o.Text)
 	require.InDelta(t, 7*24*time.Hour, time.Duration(o.Parked), float64(time.Second))
@@ -148,7 +148,7 @@ func TestWhatFailsATest(t *testing.T) {
 			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: testsuite.NewScript(ask), Person: other}).Start("payer", "go", nil).Wait()
 		},
 		"time goes one way": func(t testing.TB) {
-			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).Skip(-time.Hour)
+			testsuite.New(t, &testsuite.Options{Worker: payer(&paid), Model: payment()}).FastForward(-time.Hour)
 		},
 		"Worker is missing": func(t testing.TB) { testsuite.New(t, nil) },
 		"which began with": func(t testing.TB) {
@@ -205,7 +205,7 @@ func TestSaidAtAnyMoment(t *testing.T) {
 	}
 	run.Resume()
 	run.Approve()
-	s.Skip(8 * 24 * time.Hour)
+	s.FastForward(8 * 24 * time.Hour)
 	run.Completed()
 	for range 100 {
 		require.Equal(t, agent.Completed, run.Status().Status)
@@ -225,7 +225,7 @@ func TestADaemonOnTheStage(t *testing.T) {
 	run.Rest()
 	run.Emit("orders.paid", map[string]any{"order": 118})
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
-	s.Skip(3*time.Hour + time.Minute)
+	s.FastForward(3*time.Hour + time.Minute)
 	run.Rest()
 	require.Len(t, script.Requests(), 1+3)
 	run.Stop("enough")

@@ -27,7 +27,7 @@ func TestTheTicketsCome(t *testing.T) {
 	run := s.Start("planner", "Book me Rome", nil)
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
 	require.Len(t, person.Said(), 1)
-	s.Skip(7 * 24 * time.Hour)
+	s.FastForward(7 * 24 * time.Hour)
 	require.Equal(t, "The tickets are there.", run.Completed().Text)
 }
 

@@ -71,7 +71,7 @@ func (d *Deeds) claimed(ctx context.Context, in ImportInput) (c export.Content, 
 	if c, err = export.Open(blob, d.ExportKeys); err != nil {
 		return c, err
 	}
-	head, err := d.Log.Store().Head(ctx, in.Session)
+	head, err := d.Log.Head(ctx, in.Session)
 	switch {
 	case errors.Is(err, agent.NotFound):
 		return c, agent.Errorf(agent.Stale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)

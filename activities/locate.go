@@ -1,11 +1,13 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -55,7 +57,7 @@ type LocateResult struct {
 
 func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, err error) {
 	defer beat(ctx)()
-	head, err := d.Log.Store().Head(ctx, in.Session)
+	head, err := d.Log.Head(ctx, in.Session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err
 	}
@@ -87,7 +89,8 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, view *store.View, out *LocateResult) (*store.View, int, error) {
 	from, source := in.From, in.Session
 	if from.Session != "" && from.Session != in.Session {
-		if source = from.Session; head.Seq > 0 {
+		own := head.Run == activity.GetInfo(ctx).WorkflowExecution.RunID // by an attempt before this one
+		if source = from.Session; head.Seq > 0 && !own {
 			return nil, 0, agent.Errorf(agent.InvalidInput, "session %s has a log of its own: a checkpoint of session %s can only begin a new session", in.Session, source).At("from.session")
 		}
 		var err error
@@ -146,31 +149,41 @@ func pointOf(view *store.View, head store.Head, from agent.From) (agent.Point, e
 // foreign is another session's log, with what its live run has not stored yet:
 // that is stored here, as the chunk that only the new session refers to.
 func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store.Head, error) {
-	head, err := d.Log.Store().Head(ctx, session)
+	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
+	forgotten := errors.As(err, new(*serviceerror.NotFound))
+	if err != nil && !forgotten {
+		return nil, store.Head{}, durable.ArriveRPC(err)
+	}
+	head, err := d.Log.Head(ctx, session) // after it: an end that is stored early may yet be another
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return nil, head, err
 	}
-	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
-	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) { // else Temporal has forgotten it
-		return nil, head, durable.ArriveRPC(err)
-	}
-	if run := last.GetWorkflowExecutionInfo().GetFirstRunId(); err == nil && (run != head.Run || !head.Status.Ended()) {
-		if err := d.sealOpen(ctx, session, run, &head); err != nil {
+	info := last.GetWorkflowExecutionInfo()
+	live := info.GetCloseTime() == nil
+	if !forgotten && (live || info.GetFirstRunId() != head.Run || !head.Status.Ended()) {
+		if err := d.sealOpen(ctx, session, info, &head); err != nil {
 			return nil, head, err
 		}
 	}
 	view, err := d.Log.View(ctx, head.Digest)
+	if err == nil { // the head may be older than what was stored since, and has no numbers of that
+		head.Numbers = journal.Numbers(head.Numbers, view.Events())
+	}
 	return view, head, err
 }
 
 // sealOpen stores what a session's last run has not. A first run may have stored
 // nothing: then no head names it.
-func (d *Deeds) sealOpen(ctx context.Context, session, run string, head *store.Head) error {
-	open, err := signals.ReadOpen(ctx, d.Client, session, "")
-	if err != nil || len(open.Events) == 0 {
-		return err // a run that never began has none
+func (d *Deeds) sealOpen(ctx context.Context, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
+	open, err := signals.ReadSettled(ctx, d.Client, session, info)
+	if err != nil {
+		return err
 	}
-	digest, err := d.Log.Seal(ctx, open.Head, session, run, open.Events)
+	if len(open.Events) == 0 { // it has stored all meanwhile, or never began
+		head.Digest = cmp.Or(open.Head, head.Digest)
+		return nil
+	}
+	digest, err := d.Log.Seal(ctx, open.Head, session, info.GetFirstRunId(), false, open.Events)
 	if err != nil {
 		return err
 	}

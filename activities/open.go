@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -55,7 +56,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 		known := slices.Sorted(maps.Keys(d.Agents))
 		return OpenResult{}, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
 	}
-	head, err := d.Log.Store().Head(ctx, in.Session)
+	head, err := d.Log.Store().Head(ctx, in.Session) // also one that has nothing but claims
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return OpenResult{}, err
 	}
@@ -66,8 +67,36 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
-	out.Behind, out.Lost, err = d.behind(ctx, head, in.Session, activity.GetInfo(ctx).WorkflowExecution.RunID)
-	return out, err
+	return out, d.claim(ctx, in, head, &out)
+}
+
+// claim says in the session's head that the run has begun, so that the next one
+// knows of it without a listing, which is late and rationed; and looks what became of
+// those that did so before it. An import stays as it came until its run has taken it.
+func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *OpenResult) (err error) {
+	if head.Import != "" {
+		return nil
+	}
+	info := activity.GetInfo(ctx)
+	run := info.WorkflowExecution.RunID
+	if out.Behind, out.Lost, err = d.behind(ctx, head, in.Session); err != nil {
+		return err
+	}
+	if slices.Contains(head.Claims, run) { // by an attempt whose answer was lost
+		return nil
+	}
+	head.Claims = append(slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)]), run)
+	slices.Reverse(head.Claims[:len(head.Claims)-1])
+	head.V, head.Session, head.Updated = agent.Version, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)
+	head.Version++
+	out.Version = head.Version
+	err = d.Log.Store().PutHead(ctx, head)
+	if errors.Is(err, agent.Stale) { // a late write of a run before this one: look again
+		again := durable.Within("start", err)
+		again.Retryable = true
+		return again
+	}
+	return err
 }
 
 func readable(h store.Head) error {

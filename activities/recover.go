@@ -1,16 +1,17 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -20,75 +21,83 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// maxBehind is how many executions before a run are looked at. Runs that have failed
-// or were cancelled are not among them, but for the one that the head is of: however
-// many starts came to nothing, they don't hide one that was terminated.
-const maxBehind = 20
+// maxClaims is how many runs that have begun and stored nothing a head knows of.
+const maxClaims = 20
+
+// maxCarries is how often a run may have been carried over since it last stored
+// something: it mostly stores what it has before.
+const maxCarries = 100
 
 // behind finds the executions of the session's runs before this one that were ended
-// from outside, the latest first, as far back as the run that the head is of, or
-// one that has ended by itself: they had no time to store their last events. lost says
+// from outside, the latest first: they had no time to store their last events. lost says
 // why the last events of the head's run can't be had, where it has not come to its end
 // and Temporal knows of it no more.
-func (d *Deeds) behind(ctx context.Context, head store.Head, session, execution string) (list []string, lost string, err error) {
+func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (list []string, lost string, err error) {
 	if d.Client == nil { // a test environment, which has one run
 		return nil, "", nil
 	}
-	page, err := d.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: maxBehind, Query: fmt.Sprintf("WorkflowId = %s AND WorkflowType = %s AND (ExecutionStatus NOT IN ('Failed', 'Canceled') OR RunId = %s)",
-			signals.Quote(session), signals.Quote(signals.WorkflowType), signals.Quote(head.Run)),
-	})
-	if err != nil {
-		return nil, "", durable.ArriveRPC(err)
-	}
-	known := head.Digest == "" || head.Status.Ended() || head.Import != ""
-	for _, info := range page.GetExecutions() { // the latest first
-		id := info.GetExecution().GetRunId()
-		if id == execution {
-			continue
-		}
-		if id == head.Run && head.Status.Ended() {
-			return list, "", nil
-		}
-		// The listing may be behind: it is this that tells.
-		described, err := d.Client.DescribeWorkflowExecution(ctx, session, id)
+	for _, claim := range slices.Backward(head.Claims) {
+		id, _, err := d.cutOff(ctx, session, claim)
 		if err != nil {
-			return nil, "", durable.ArriveRPC(err)
+			return nil, "", err
 		}
-		info = described.GetWorkflowExecutionInfo()
-		if info.GetFirstRunId() == head.Run && head.Status.Ended() {
-			return list, "", nil
-		}
-		if cutOff(info) {
+		if id != "" {
 			list = append(list, id)
 		}
-		known = known || info.GetFirstRunId() == head.Run
 	}
-	if len(list) > 0 || known {
+	if head.Run == "" || head.Status.Ended() {
 		return list, "", nil
 	}
-	return d.unlisted(ctx, session, head.Run)
-}
-
-// unlisted looks for a run that no listing has: it may be too young for that, or
-// forgotten.
-func (d *Deeds) unlisted(ctx context.Context, session, run string) (list []string, lost string, err error) {
-	described, err := d.Client.DescribeWorkflowExecution(ctx, session, run)
+	id, known, err := d.cutOff(ctx, session, cmp.Or(head.Execution, head.Run))
 	switch {
-	case errors.As(err, new(*serviceerror.NotFound)):
-		return nil, fmt.Sprintf("run %s did not come to its end, and Temporal knows nothing of it any more", run), nil
 	case err != nil:
-		return nil, "", durable.ArriveRPC(err)
-	case cutOff(described.GetWorkflowExecutionInfo()):
-		list = []string{run}
+		return nil, "", err
+	case id != "" && !slices.Contains(list, id):
+		list = append(list, id)
+	case !known && len(list) == 0:
+		lost = fmt.Sprintf("run %s did not come to its end, and Temporal knows nothing of it any more", head.Run)
 	}
-	return list, "", nil
+	return list, lost, nil
 }
 
-// cutOff tells whether an execution was ended from outside.
-func cutOff(info *workflowpb.WorkflowExecutionInfo) bool {
-	s := info.GetStatus()
-	return s == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || s == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
+// cutOff is the last execution of the run that an execution belongs to, if it was ended
+// from outside; known tells whether Temporal knows of it.
+func (d *Deeds) cutOff(ctx context.Context, session, execution string) (id string, known bool, err error) {
+	for range maxCarries {
+		described, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
+		switch {
+		case errors.As(err, new(*serviceerror.NotFound)):
+			return "", false, nil
+		case err != nil:
+			return "", false, durable.ArriveRPC(err)
+		}
+		switch described.GetWorkflowExecutionInfo().GetStatus() {
+		case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+			return execution, true, nil
+		case enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		default:
+			return "", true, nil
+		}
+		if execution, err = d.successor(ctx, session, execution); err != nil {
+			return "", false, err
+		}
+	}
+	return "", true, nil
+}
+
+// successor is the execution that one was carried over into.
+func (d *Deeds) successor(ctx context.Context, session, execution string) (string, error) {
+	last := d.Client.GetWorkflowHistory(ctx, session, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for last.HasNext() {
+		e, err := last.Next()
+		if err != nil {
+			return "", durable.ArriveRPC(err)
+		}
+		if next := e.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
+			return next, nil
+		}
+	}
+	return "", agent.Errorf(agent.Internal, "execution %s of session %s was carried over, and does not say into which", execution, session)
 }
 
 // recoverTries is how often a terminated run is asked for its last events before
@@ -121,13 +130,13 @@ func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_
 // keep stores the open part of a log that nobody will seal any more.
 func (d *Deeds) keep(ctx context.Context, session, execution string, head store.Head, state loop.State) (store.Head, error) {
 	tail := state.Log.Tail
-	digest, err := d.Log.Seal(ctx, state.Log.Head, session, state.Run, tail)
+	digest, err := d.Log.Seal(ctx, state.Log.Head, session, state.Run, false, tail)
 	if err != nil {
 		return head, err
 	}
 	next := store.Head{
 		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
-		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Inbox: state.Inbox(), Imported: head.Imported, Updated: state.Outcome.Ended,
+		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.Outcome.Ended,
 	}
 	next.Version, err = d.putHead(ctx, next)
 	return next, err

@@ -71,13 +71,20 @@ func (d *Deeds) sealTail(ctx context.Context, in SealInput) (string, error) {
 	if n := len(events); n == 0 || events[n-1].Seq != in.Upto.Seq {
 		return "", agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
 	}
-	return d.Log.Seal(ctx, open.head, in.Session, in.Run, events)
+	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.Running, events)
 }
 
 // late tells whether a head comes from an execution that was terminated, and whose
-// end is stored already.
+// end a later run has stored.
 func late(stored, h store.Head) bool {
-	return stored.Execution == h.Execution && stored.Status.Ended() && !h.Status.Ended()
+	return stored.Recovered && stored.Execution == h.Execution
+}
+
+// succeeded tells whether a later run has begun than the one that a head comes from,
+// which was terminated.
+func succeeded(stored, h store.Head) bool {
+	n := len(stored.Claims)
+	return stored.Run == h.Run && n > 0 && stored.Claims[n-1] != h.Run
 }
 
 // putHead writes a head and returns its version. Where this run wrote one that
@@ -93,7 +100,7 @@ func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
 	switch {
 	case readErr != nil:
 		return 0, readErr
-	case stored.Run != h.Run && !stored.Begun.Before(h.Begun), late(stored, h):
+	case stored.Run != h.Run && !stored.Begun.Before(h.Begun), late(stored, h), succeeded(stored, h):
 		return 0, err
 	case stored.Digest == h.Digest && stored.Status == h.Status && stored.Updated.Equal(h.Updated):
 		return stored.Version, nil // by an attempt of the same step

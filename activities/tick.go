@@ -57,7 +57,7 @@ func tickLater(err error) bool {
 // started with can't be, tells why itself: the next would come to nothing too.
 func (d *Deeds) tickMoot(ctx context.Context, session, id string, ack agent.Ack) (run string, err error) {
 	ended := durable.Arrive(d.Client.GetWorkflow(ctx, session, ack.Run).Get(ctx, nil))
-	head, err := d.Log.Store().Head(ctx, session)
+	head, err := d.Log.Head(ctx, session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return "", err
 	}

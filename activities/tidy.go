@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,9 +34,28 @@ func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
 		if agent.JSONDepth(c.Arguments) > agent.MaxWrittenDepth {
 			c.Arguments, c.Malformed = nil, string(c.Arguments)
 		}
+		if agent.JSONTwice(c.Arguments) != "" {
+			c.Arguments = once(c.Arguments)
+		}
 		parts[i].Call = &c
 	}
 	return parts
+}
+
+// once leaves of values under one name the last, as the rules read them: of both the
+// tool would get something that no rule and no approver has seen.
+func once(arguments json.RawMessage) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil {
+		return arguments
+	}
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return arguments
+	}
+	return plain
 }
 
 // tidyName makes of a name that no tool can have one that every provider takes, and

@@ -26,10 +26,12 @@ func TestTidied(t *testing.T) {
 		{Type: agent.PartText, Text: "a"},
 		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", ProviderID: strings.Repeat("i", 300), Arguments: json.RawMessage(deep)}},
 		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{\"a\":\"\xff\"}")}},
+		{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "echo", Arguments: json.RawMessage(`{"to":{"eur":900},"n":12345678901234567890,"to":{"note":"x"}}`)}},
 	}
 	got := tidied(parts, spec)
 	require.Equal(t, parts[0], got[0])
 	require.Equal(t, agent.ToolCall{Tool: "echo", Malformed: deep}, *got[1].Call)
 	require.Equal(t, `{"a":"�"}`, string(got[2].Call.Arguments))
+	require.Equal(t, `{"n":12345678901234567890,"to":{"note":"x"}}`, string(got[3].Call.Arguments), "a tool would read both, a rule the last")
 	require.Len(t, parts[1].Call.ProviderID, 300, "what was given is not changed")
 }

@@ -84,7 +84,7 @@ func bareWork(ctx context.Context) error {
 
 func workBare(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
 	const pollers = 10 // as in the program that the design's figures are from
-	w := sdk.New(c, j.Queue, sdk.Options{
+	w := sdk.New(c, j.queue(sideBare), sdk.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
 		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
 	})

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,22 +21,106 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A small tree is measured on both sides, goes on after one interrupt and is
-// stopped after the next. What it takes is not looked at.
-func TestTree(t *testing.T) {
-	o := &treeOptions{sizes: []int{7}, workers: []int{2}, reps: 2, progress: io.Discard}
-	r, err := o.run(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, r.verdict(false))
-	for _, side := range []string{sideBare, sideOurs} {
-		require.Len(t, r.Cells[0].Samples[side], 2)
-		for _, s := range r.Cells[0].Samples[side] {
-			for _, m := range measures {
-				require.Positive(t, m.of(s), "%s: %s: %s", side, m.name, s)
+// Every benchmark measures its smallest cells, on both sides. What it takes is not
+// looked at.
+func TestBenchmarks(t *testing.T) {
+	for name, c := range map[string]struct {
+		only string
+		rows int
+	}{
+		"turn":       {"^1 kB", 10},
+		"throughput": {"^1 runs", 3},
+		"cost":       {"^turn 10, ", 14},
+		"hold":       {"1000 in flight|^resume, cold|^stop", 6},
+		"tree":       {"^(1|4) agents, 1 worker", 13},
+		"parked":     {"^10 runs, out", 6},
+		"start":      {"process", 1},
+		"replay":     {"^10 turns, local", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &options{quick: true, reps: 1, only: regexp.MustCompile(c.only), progress: io.Discard}
+			for _, b := range benchmarks {
+				if b.name != name {
+					continue
+				}
+				r := o.measure(t.Context(), []*benchmark{b})
+				require.NoError(t, r.verdict(false))
+				require.Len(t, r.Results[0].Rows, c.rows)
+				for _, one := range r.Results[0].Rows {
+					require.Len(t, one.Ours, 1, one.What)
+					require.Len(t, one.Beside, 1, one.What)
+					if name != "parked" && one.What != "refused" { // small figures may well be nothing
+						require.Positive(t, one.Ours[0], one.What)
+						require.Positive(t, one.Beside[0], one.What)
+					}
+				}
+				return
 			}
+			t.Fatal("there is no such benchmark")
+		})
+	}
+}
+
+// An interrupted tree of several processes goes on after one interrupt and is stopped
+// after the next.
+func TestTreeOfTwoProcesses(t *testing.T) {
+	b := &bench{options: &options{progress: io.Discard}, result: &result{}, reps: 2}
+	s, err := newStage(t.Context(), b, nil)
+	require.NoError(t, err)
+	defer s.close()
+	got, err := s.tree(t.Context(), "7 agents", 7, 2)
+	require.NoError(t, err)
+	require.Empty(t, b.Faults)
+	for _, side := range []string{sideBare, sideCrew} {
+		for _, what := range []string{quiet, rootRest, rootHear, booked, grown} {
+			require.Len(t, got.of(side, what), 2)
+			require.Positive(t, got.of(side, what)[0], "%s: %s", side, what)
 		}
 	}
-	var table bytes.Buffer
-	require.NoError(t, r.show(&table, false))
-	require.Contains(t, table.String(), "root suspended")
+}
+
+// A report says what was measured in a table and in JSON, and what is beyond its bar.
+func TestReport(t *testing.T) {
+	r := newReport()
+	res := r.begin("some")
+	res.add(row{Cell: "a cell", What: "good", Unit: "ms", Ours: []float64{3, 1, 2}, Reference: "floor", Beside: []float64{2, 4}, Bar: atMost(1.1)})
+	res.add(row{Cell: "a cell", What: "slow", Unit: "ms", Ours: []float64{1500}, Bar: within(1000)})
+	res.add(row{Cell: "a cell", What: "few", Ours: []float64{8}, Reference: "floor", Beside: []float64{10}, Bar: atLeast(0.9)})
+	res.add(row{Cell: "a cell", What: "lost", Bar: atLeast(0.9)})
+	res.finish(nil)
+	require.NoError(t, r.verdict(false))
+	err := r.verdict(true)
+	require.ErrorContains(t, err, "slow, ms: 1,500")
+	require.ErrorContains(t, err, "few")
+	require.ErrorContains(t, err, "lost")
+	require.NotContains(t, err.Error(), "good")
+	var table, raw bytes.Buffer
+	require.NoError(t, r.print(&table))
+	require.Contains(t, table.String(), "| a cell | good, ms | 2 (1 to 3) | floor 3 (2 to 4) | 0.67  | ≤ 1.10 × ")
+	require.Contains(t, table.String(), "**missed**")
+	require.NoError(t, r.encode(&raw))
+	var back report
+	require.NoError(t, json.Unmarshal(raw.Bytes(), &back))
+	require.Equal(t, r.Results[0].Rows, back.Results[0].Rows)
+	res.finish(fault("a run was lost"))
+	require.ErrorContains(t, r.verdict(false), "some: a run was lost")
+}
+
+func TestHelpListsEveryBenchmark(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--help"}, &out))
+	for _, b := range benchmarks {
+		require.Contains(t, out.String(), "go run ./bench "+b.name+" ")
+	}
+	require.ErrorContains(t, run(t.Context(), []string{"nothing"}, &out), "no benchmark")
+	require.ErrorContains(t, run(t.Context(), []string{"turn", "-reps", "-1"}, &out), "must be positive")
+}
+
+// -json writes the samples beside the tables.
+func TestJSONFile(t *testing.T) {
+	o := &options{json: filepath.Join(t.TempDir(), "figures.json")}
+	var out bytes.Buffer
+	require.NoError(t, o.show(newReport(), &out))
+	require.FileExists(t, o.json)
+	require.NotEmpty(t, out.String())
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,15 @@ type crew struct {
 	ended   map[bool]time.Time // the last end of one: under true of model and tool calls alone
 	begun   map[string]int     // activities, by type
 	tools   map[string]int     // tool calls, by key
+	asks    map[string]asks    // model calls, by workflow
+	memory  chan memory        // what a process said that it holds
+	cpu     chan time.Duration // and of the processor it has had
+}
+
+// asks are the model calls of one run.
+type asks struct {
+	n           int
+	first, last time.Time // when they began
 }
 
 type proc struct {
@@ -38,12 +48,15 @@ type proc struct {
 // isWork tells the activities that do an agent's work, which an interrupt has to
 // stop, from those that keep its books.
 func isWork(activity string) bool {
-	return activity == bareActivity || activity == "fermata.model" || activity == "fermata.tool"
+	return activity == bareActivity || activity == "fermata.tool" || isAsk(activity)
 }
+
+// isAsk tells the activities that ask a model.
+func isAsk(activity string) bool { return activity == "fermata.model" || activity == floorModel }
 
 // hire starts worker processes and waits until they work.
 func hire(ctx context.Context, j job, n int) (*crew, error) {
-	c := &crew{running: map[string]string{}}
+	c := &crew{running: map[string]string{}, memory: make(chan memory, n), cpu: make(chan time.Duration, n)}
 	c.forget()
 	for i := range n {
 		if err := c.start(ctx, j, i); err != nil {
@@ -120,10 +133,21 @@ func (c *crew) heard(proc int, line []string) {
 	case "begin":
 		c.running[id()] = line[2]
 		c.begun[line[2]]++
+		if isAsk(line[2]) {
+			a, at := c.asks[line[3]], instant(line[4])
+			if a.n++; a.n == 1 {
+				a.first = at
+			}
+			a.last = at
+			c.asks[line[3]] = a
+		}
+	case "memory":
+		c.memory <- readMemory(line[1:])
+	case "cpu":
+		ns, _ := strconv.ParseInt(line[1], 10, 64) // written by ourselves
+		c.cpu <- time.Duration(ns)
 	case "end":
-		var ns int64
-		_, _ = fmt.Sscan(line[2], &ns) // written by ourselves
-		at, what := time.Unix(0, ns), c.running[id()]
+		at, what := instant(line[2]), c.running[id()]
 		delete(c.running, id())
 		for _, work := range []bool{false, isWork(what)} {
 			if c.ended[work].Before(at) {
@@ -135,11 +159,17 @@ func (c *crew) heard(proc int, line []string) {
 	}
 }
 
+// instant reads a time that a recorder wrote.
+func instant(ns string) time.Time {
+	n, _ := strconv.ParseInt(ns, 10, 64) // written by ourselves
+	return time.Unix(0, n)
+}
+
 // forget begins a new repetition.
 func (c *crew) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended, c.begun, c.tools = map[bool]time.Time{}, map[string]int{}, map[string]int{}
+	c.ended, c.begun, c.tools, c.asks = map[bool]time.Time{}, map[string]int{}, map[string]int{}, map[string]asks{}
 }
 
 func (c *crew) count(of func() int) int {
@@ -164,7 +194,38 @@ func (c *crew) atWork() int {
 func (c *crew) atAll() int { return c.count(func() int { return len(c.running) }) }
 
 // asked counts the model calls since the repetition began.
-func (c *crew) asked() int { return c.count(func() int { return c.begun["fermata.model"] }) }
+func (c *crew) asked() int {
+	return c.count(func() (n int) {
+		for what, begun := range c.begun {
+			if isAsk(what) {
+				n += begun
+			}
+		}
+		return n
+	})
+}
+
+// moves counts the activities since the repetition began.
+func (c *crew) moves() int {
+	return c.count(func() (n int) {
+		for _, begun := range c.begun {
+			n += begun
+		}
+		return n
+	})
+}
+
+// calledBy are a run's model calls, as soon as there are n: what a process tells may
+// come behind what the server does.
+func (c *crew) calledBy(ctx context.Context, id string, n int) (got asks, err error) {
+	err = until(ctx, fmt.Sprintf("%d model calls of %s", n, id), func() (bool, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		got = c.asks[id]
+		return got.n >= n, nil
+	})
+	return got, err
+}
 
 // lastEnd is when the last activity ended, of those that do work or of all.
 func (c *crew) lastEnd(work bool) time.Time {
@@ -185,6 +246,22 @@ func (c *crew) fault() error {
 		return errors.New("a worker process has ended")
 	}
 	return nil
+}
+
+// usedCPU is the processor's time that the processes have had.
+func (c *crew) usedCPU(ctx context.Context) (sum time.Duration, err error) {
+	for _, p := range c.procs {
+		fmt.Fprintln(p.in, "cpu")
+	}
+	for range c.procs {
+		select {
+		case one := <-c.cpu:
+			sum += one
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return sum, nil
 }
 
 // profile begins a CPU profile of every process, and returns what ends it.

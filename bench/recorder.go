@@ -17,9 +17,11 @@ import (
 // Whoever is recorded only hands the line over.
 //
 //	ready
-//	begin ID TYPE WORKFLOW
+//	begin ID TYPE WORKFLOW NANOSECONDS
 //	end ID NANOSECONDS
 //	tool KEY
+//	memory HEAP GOROUTINES RSS
+//	cpu NANOSECONDS
 type recorder struct {
 	interceptor.InterceptorBase
 	lines chan string
@@ -42,6 +44,15 @@ func newRecorder(out io.Writer) *recorder {
 
 func (r *recorder) ready() { r.lines <- "ready" }
 
+// memory records what the process holds.
+func (r *recorder) memory() {
+	m := held()
+	r.lines <- fmt.Sprintf("memory %d %d %d", m.Heap, m.Goroutines, m.RSS)
+}
+
+// cpu records how much of the processor the process has had.
+func (r *recorder) cpu() { r.lines <- fmt.Sprintf("cpu %d", spentCPU().Nanoseconds()) }
+
 // tool records that a tool was called, by the call's idempotency key.
 func (r *recorder) tool(key string) { r.lines <- "tool " + key }
 
@@ -57,7 +68,7 @@ type recorded struct {
 
 func (a *recorded) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	info, id := activity.GetInfo(ctx), a.to.last.Add(1)
-	a.to.lines <- fmt.Sprintf("begin %d %s %s", id, info.ActivityType.Name, info.WorkflowExecution.ID)
+	a.to.lines <- fmt.Sprintf("begin %d %s %s %d", id, info.ActivityType.Name, info.WorkflowExecution.ID, time.Now().UnixNano())
 	defer func() { a.to.lines <- fmt.Sprintf("end %d %d", id, time.Now().UnixNano()) }()
 	return a.Next.ExecuteActivity(ctx, in)
 }

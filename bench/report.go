@@ -1,169 +1,269 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// millis are milliseconds.
-type millis float64
-
-func ms(d time.Duration) millis { return millis(d.Seconds() * 1000) }
-
-func since(t time.Time) millis { return ms(time.Since(t)) }
-
-func (m millis) String() string {
-	if m < 10 {
-		return fmt.Sprintf("%.1f", float64(m))
-	}
-	return fmt.Sprintf("%.0f", float64(m))
-}
-
-// sample is what one repetition measured, all but Planted since the call of the
-// interrupt began.
-type sample struct {
-	// Planted is from the start of the root to the last node's first activity.
-	Planted millis `json:"planted_ms"`
-	// Heard is until the root said that it knew of the interrupt.
-	Heard millis `json:"heard_ms"`
-	// Root is until the root said that it was suspended, and Asked how often it was
-	// asked.
-	Root  millis `json:"root_ms"`
-	Asked int    `json:"asked"`
-	// Quiet is until the last model or tool call anywhere had ended.
-	Quiet millis `json:"quiet_ms"`
-	// Still is until the last activity of any kind had: ours store the transcripts.
-	Still millis `json:"still_ms"`
-}
-
-func (s sample) String() string {
-	return fmt.Sprintf("planted in %s ms, quiet after %s, heard %s, root suspended %s (asked %d times), books closed %s", s.Planted, s.Quiet, s.Heard, s.Root, s.Asked, s.Still)
-}
-
-// measure is a row of the table: what is measured of ours, and beside what of the
-// bare tree. A bar is what the one may be of the other at most; zero for none.
-type measure struct {
-	name     string
-	bar      float64
-	of, bare func(sample) millis
-}
-
-func quiet(s sample) millis  { return s.Quiet }
-func root(s sample) millis   { return s.Root }
-func heard(s sample) millis  { return s.Heard }
-func still(s sample) millis  { return s.Still }
-func growth(s sample) millis { return s.Planted }
-
-var measures = []measure{
-	{"quiet", 0.2, quiet, quiet},
-	{"root suspended, tree quiet", 1, root, quiet},
-	{"root suspended", 0, root, root},
-	{"root knows", 0, heard, heard},
-	{"books closed", 0, still, still},
-	{"planted", 0, growth, growth},
-}
-
-// cell is one size of tree with one number of worker processes.
-type cell struct {
-	Agents  int                 `json:"agents"`
-	Workers int                 `json:"workers"`
-	Samples map[string][]sample `json:"samples"` // by side
-	Faults  []string            `json:"faults,omitempty"`
-}
-
+// report is all that was measured, as -json writes it.
 type report struct {
-	CPUs  int     `json:"cpus"`
-	Go    string  `json:"go"`
-	Cells []*cell `json:"cells"`
+	Machine machine   `json:"machine"`
+	Results []*result `json:"results"`
 }
 
-func (r *report) add(agents, workers int) *cell {
-	r.CPUs, r.Go = runtime.NumCPU(), runtime.Version()
-	c := &cell{Agents: agents, Workers: workers, Samples: map[string][]sample{}}
-	r.Cells = append(r.Cells, c)
-	return c
+// machine is where it was measured.
+type machine struct {
+	CPU  string `json:"cpu,omitempty"`
+	CPUs int    `json:"cpus"`
+	OS   string `json:"os"`
+	Go   string `json:"go"`
 }
 
-// sorted are a side's samples of one measure.
-func (c *cell) sorted(side string, of func(sample) millis) []millis {
-	var list []millis
-	for _, s := range c.Samples[side] {
-		list = append(list, of(s))
+// result is what a benchmark came to.
+type result struct {
+	Name  string    `json:"name"`
+	Began time.Time `json:"began"`
+	Took  float64   `json:"took_s"`
+	// Load is the machine's load average over a minute, before and after: whatever
+	// else ran is in the first.
+	Load   [2]string `json:"load"`
+	Rows   []row     `json:"rows"`
+	Faults []string  `json:"faults,omitempty"`
+}
+
+// row is a line of a table: something measured of ours, and beside what.
+type row struct {
+	Cell string `json:"cell"`
+	What string `json:"what"`
+	Unit string `json:"unit"`
+	// Ours are samples in the order in which they were taken. Beside are those of the
+	// Reference; both are empty where the figure stands by itself.
+	Ours      []float64 `json:"ours"`
+	Reference string    `json:"reference,omitempty"`
+	Beside    []float64 `json:"beside,omitempty"`
+	Bar       *bar      `json:"bar,omitempty"`
+}
+
+// bar is what a median may be, as a ratio to the reference's or by itself.
+type bar struct {
+	Most   float64 `json:"most,omitempty"`
+	Least  float64 `json:"least,omitempty"`
+	Itself bool    `json:"itself,omitempty"`
+}
+
+func atMost(ratio float64) *bar  { return &bar{Most: ratio} }
+func atLeast(ratio float64) *bar { return &bar{Least: ratio} }
+
+// within is a bar for the figure itself.
+func within(most float64) *bar { return &bar{Most: most, Itself: true} }
+
+func (b *bar) String() string {
+	if b == nil {
+		return ""
 	}
-	slices.Sort(list)
-	return list
-}
-
-// ratio is of the medians, ours to the bare tree's.
-func (c *cell) ratio(m measure) float64 {
-	return float64(median(c.sorted(sideOurs, m.of)) / median(c.sorted(sideBare, m.bare)))
-}
-
-func median(sorted []millis) millis {
-	n := len(sorted)
-	if n == 0 {
-		return 0
+	sign, v := "≤", b.Most
+	if b.Least > 0 {
+		sign, v = "≥", b.Least
 	}
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	if b.Itself {
+		return sign + " " + number(v)
+	}
+	return fmt.Sprintf("%s %.2f ×", sign, v)
 }
 
-func spread(sorted []millis) string {
-	if len(sorted) == 0 {
-		return "-"
+// ratio is to the reference. Samples that were taken in turns are compared each with
+// its neighbour, and the median of those is taken: what the machine does meanwhile,
+// it does to both.
+func (r row) ratio() float64 {
+	if len(r.Ours) != len(r.Beside) {
+		return median(r.Ours) / median(r.Beside)
 	}
-	return fmt.Sprintf("%s (%s to %s)", median(sorted), sorted[0], sorted[len(sorted)-1])
+	pairs := make([]float64, len(r.Ours))
+	for i := range pairs {
+		pairs[i] = r.Ours[i] / r.Beside[i]
+	}
+	return median(pairs)
 }
 
-// show prints a table, or every sample.
-func (r *report) show(out io.Writer, raw bool) error {
-	if raw {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+// misses tells whether a row is beyond its bar. What could not be measured is.
+func (r row) misses() bool {
+	if r.Bar == nil {
+		return false
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "agents\tworkers\tms\tbare\tfermata\tratio\tbar")
-	for _, c := range r.Cells {
-		for _, m := range measures {
-			bar := ""
-			if m.bar > 0 {
-				bar = fmt.Sprintf("%.1f", m.bar)
-			}
-			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%.2f\t%s\n", c.Agents, c.Workers, m.name, spread(c.sorted(sideBare, m.bare)), spread(c.sorted(sideOurs, m.of)), c.ratio(m), bar)
+	v := r.ratio()
+	if r.Bar.Itself {
+		v = median(r.Ours)
+	}
+	return len(r.Ours) == 0 || !r.Bar.Itself && len(r.Beside) == 0 || v < r.Bar.Least || r.Bar.Most > 0 && v > r.Bar.Most
+}
+
+func newReport() *report {
+	return &report{Machine: machine{cpu(), runtime.NumCPU(), runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()}}
+}
+
+func (r *report) begin(name string) *result {
+	res := &result{Name: name, Began: time.Now().UTC().Truncate(time.Second), Load: [2]string{load()}}
+	r.Results = append(r.Results, res)
+	return res
+}
+
+func (r *result) finish(err error) {
+	r.Took, r.Load[1] = time.Since(r.Began).Seconds(), load()
+	if err != nil {
+		r.Faults = append(r.Faults, err.Error())
+	}
+}
+
+func (r *result) add(one row) { r.Rows = append(r.Rows, one) }
+
+func (r *report) encode(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// print writes a table for each benchmark, in Markdown.
+func (r *report) print(out io.Writer) error {
+	w := bufio.NewWriter(out)
+	fmt.Fprintf(w, "%d × %s, %s, %s\n", r.Machine.CPUs, cmp.Or(r.Machine.CPU, "CPU"), r.Machine.OS, r.Machine.Go)
+	for _, res := range r.Results {
+		fmt.Fprintf(w, "\n%s: %s, %.0f s, load %s before and %s after\n\n", res.Name, res.Began.Format(time.DateTime), res.Took, res.Load[0], res.Load[1])
+		lines := [][]string{{"cell", "what", "fermata", "beside", "ratio", "bar"}}
+		for _, one := range res.Rows {
+			lines = append(lines, one.cells())
+		}
+		table(w, lines)
+		for _, f := range res.Faults {
+			fmt.Fprintf(w, "\nWRONG: %s\n", f)
 		}
 	}
 	return w.Flush()
 }
 
+func (r row) cells() []string {
+	beside, ratio := "", ""
+	if len(r.Beside) > 0 {
+		beside, ratio = fmt.Sprintf("%s %s", r.Reference, spread(r.Beside)), fmt.Sprintf("%.2f", r.ratio())
+	}
+	limit := r.Bar.String()
+	if r.misses() {
+		limit += " **missed**"
+	}
+	what := r.What
+	if r.Unit != "" {
+		what += ", " + r.Unit
+	}
+	return []string{r.Cell, what, spread(r.Ours), beside, ratio, limit}
+}
+
+// table writes lines as a Markdown table whose columns stand below one another.
+func table(w io.Writer, lines [][]string) {
+	width := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, c := range line {
+			width[i] = max(width[i], len([]rune(c)))
+		}
+	}
+	for n, line := range lines {
+		for i, c := range line {
+			fmt.Fprintf(w, "| %s%s ", c, strings.Repeat(" ", width[i]-len([]rune(c))))
+		}
+		fmt.Fprintln(w, "|")
+		if n == 0 {
+			for _, n := range width {
+				fmt.Fprintf(w, "|%s", strings.Repeat("-", n+2))
+			}
+			fmt.Fprintln(w, "|")
+		}
+	}
+}
+
 // verdict is an error where something was wrong and, if asked for, where a bar
 // was missed.
 func (r *report) verdict(check bool) error {
-	var faults []string
-	for _, c := range r.Cells {
-		where := fmt.Sprintf("%d agents, %d workers: ", c.Agents, c.Workers)
-		for _, f := range c.Faults {
-			faults = append(faults, where+f)
+	var faults []error
+	for _, res := range r.Results {
+		for _, f := range res.Faults {
+			faults = append(faults, fmt.Errorf("%s: %s", res.Name, f))
 		}
-		for _, m := range measures {
-			if ratio := c.ratio(m); check && m.bar > 0 && ratio > m.bar {
-				faults = append(faults, fmt.Sprintf("%s%s: %.2f of the bare tree's time, and at most %.1f is allowed", where, m.name, ratio, m.bar))
+		for _, one := range res.Rows {
+			if check && one.misses() {
+				c := one.cells()
+				faults = append(faults, fmt.Errorf("%s: %s: %s: %s, beside %s, ratio %s: the bar is %s", res.Name, one.Cell, c[1], c[2], cmp.Or(c[3], "nothing"), cmp.Or(c[4], "none"), one.Bar))
 			}
 		}
 	}
-	if len(faults) > 0 {
-		return errors.New(strings.Join(faults, "\n"))
-	}
-	return nil
+	return errors.Join(faults...)
 }
 
-// wrong is what a tree did that it must not do: it is reported, and ends nothing.
-type wrong struct{ error }
+func median(list []float64) float64 {
+	n := len(list)
+	if n == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
 
-func fault(format string, args ...any) error { return &wrong{fmt.Errorf(format, args...)} }
+// spread is the median, and the range where there is one.
+func spread(list []float64) string {
+	switch len(list) {
+	case 0:
+		return "-"
+	case 1:
+		return number(list[0])
+	}
+	least, most := number(slices.Min(list)), number(slices.Max(list))
+	if least == most {
+		return least
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(median(list)), least, most)
+}
+
+// number writes a figure with as many digits as it deserves.
+func number(v float64) string {
+	switch {
+	case v == float64(int64(v)) && v < 1000 && v > -1000:
+		return fmt.Sprintf("%.0f", v)
+	case v < 1 && v > -1:
+		return fmt.Sprintf("%.2g", v)
+	case v < 10 && v > -10:
+		return fmt.Sprintf("%.2f", v)
+	case v < 100 && v > -100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	digits := fmt.Sprintf("%.0f", v)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// load is the machine's load average over a minute, where the machine tells.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(data))[0]
+}
+
+// cpu names the machine's processor, where the machine tells.
+func cpu() string {
+	data, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(data)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.TrimSpace(strings.TrimLeft(name, "\t :"))
+		}
+	}
+	return ""
+}

@@ -2,27 +2,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	temporal "go.temporal.io/sdk/client"
-
-	"github.com/fermata-agents/fermata/devserver"
 )
 
 // shapes are trees by the number of their nodes: how many children a node has, by level.
 var shapes = map[int][]int{
+	1:   {},
+	4:   {3},
 	7:   {2, 2},
+	13:  {3, 3},
 	40:  {3, 3, 1, 1, 1},
 	364: {3, 3, 3, 3, 3},
 }
@@ -74,184 +67,160 @@ type team struct {
 	crew  *crew
 }
 
-// treeOptions are the flags.
-type treeOptions struct {
-	sizes, workers []int
-	reps           int
-	settle         time.Duration
-	json, check    bool
-	data, profile  string
-	progress       io.Writer
+var treeBench = benchmark{
+	name: "tree", about: "an interrupt of a tree of agents: until nothing works any more, and until the root says so",
+	example: "-only '^(1|40) agents, 1 worker' -reps 3", reps: 5, run: trees,
 }
 
-func tree(ctx context.Context, args []string, out io.Writer) error {
-	o := &treeOptions{sizes: []int{40, 364}, workers: []int{1, 2}, progress: os.Stderr}
-	f := flag.NewFlagSet("tree", flag.ContinueOnError)
-	f.Func("size", "agents in a tree: 7, 40 or 364, with commas between (default 40,364)", numbers(&o.sizes))
-	f.Func("workers", "worker processes, with commas between (default 1,2)", numbers(&o.workers))
-	f.IntVar(&o.reps, "reps", 5, "repetitions")
-	f.DurationVar(&o.settle, "settle", time.Second, "pause between the last activity's begin and the interrupt")
-	f.BoolVar(&o.json, "json", false, "print every sample as JSON")
-	f.BoolVar(&o.check, "check", false, "fail where a bar is missed")
-	f.StringVar(&o.data, "data", "", "folder of the server's database (default: in memory)")
-	f.StringVar(&o.profile, "profile", "", "folder for CPU profiles of every process, from the interrupt to the end of the last activity")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	for _, n := range o.sizes {
-		if shapes[n] == nil {
-			return fmt.Errorf("no tree has %d agents; there are %v", n, slices.Sorted(maps.Keys(shapes)))
-		}
-	}
-	r, err := o.run(ctx)
+// settle is the pause between the last activity's begin and the interrupt.
+const settle = time.Second
+
+// trees measures all cells on one server.
+func trees(ctx context.Context, b *bench) error {
+	s, err := newStage(ctx, b, nil)
 	if err != nil {
 		return err
 	}
-	if err := r.show(out, o.json); err != nil {
-		return err
-	}
-	return r.verdict(o.check)
-}
-
-func numbers(into *[]int) func(string) error {
-	return func(s string) error {
-		*into = nil
-		for _, one := range strings.Split(s, ",") {
-			n, err := strconv.Atoi(one)
-			if err != nil || n < 1 {
-				return fmt.Errorf("%q is not a number", one)
+	defer s.close()
+	for _, workers := range pick(b, []int{1, 2}, []int{1}) {
+		single := taken(nil) // the tree of one, beside which the others are shown
+		for _, size := range pick(b, []int{1, 4, 13, 40, 364}, []int{1, 4, 13}) {
+			cell := fmt.Sprintf("%d agents, %d workers", size, workers)
+			if workers == 1 {
+				cell = fmt.Sprintf("%d agents, 1 worker", size)
 			}
-			*into = append(*into, n)
-		}
-		return nil
-	}
-}
-
-// run measures all cells on one server.
-func (o *treeOptions) run(ctx context.Context) (*report, error) {
-	server, err := devserver.Start(ctx, &devserver.Options{InMemory: o.data == "", DataDir: o.data})
-	if err != nil {
-		return nil, err
-	}
-	defer server.Stop()
-	c, err := dial(server.Addr(), nil)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	r := &report{}
-	for _, size := range o.sizes {
-		for _, workers := range o.workers {
-			if err := o.cell(ctx, c, server.Addr(), r.add(size, workers)); err != nil {
-				return nil, fmt.Errorf("%d agents, %d workers: %w", size, workers, err)
+			if !b.wants(cell) {
+				continue
 			}
-		}
-	}
-	return r, nil
-}
-
-// cell measures one size with one number of workers: both sides in turn, so that
-// whatever else the machine does meets both.
-func (o *treeOptions) cell(ctx context.Context, c temporal.Client, addr string, into *cell) error {
-	dir, err := os.MkdirTemp("", "fermata-bench")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	fanout := shapes[into.Agents]
-	jobOf := func(side string) job {
-		return job{Side: side, Addr: addr, Queue: fmt.Sprintf("%s-%d-%d", side, into.Agents, into.Workers), Dir: dir, Fanout: fanout}
-	}
-	ours, err := ourGroundOf(c, jobOf(sideOurs))
-	if err != nil {
-		return err
-	}
-	bare := &bareGround{c, jobOf(sideBare).Queue, fanout}
-	teams := []*team{{name: sideBare, plant: bare.plant}, {name: sideOurs, plant: ours.plant}}
-	for _, t := range teams {
-		if t.crew, err = hire(ctx, jobOf(t.name), into.Workers); err != nil {
-			return err
-		}
-		defer t.crew.dismiss()
-	}
-	for rep := range o.reps {
-		for _, t := range teams {
-			s, err := o.measure(ctx, t, into, rep)
-			var bad *wrong
-			if errors.As(err, &bad) {
-				into.Faults, err = append(into.Faults, fmt.Sprintf("repetition %d: %v", rep+1, err)), nil
-			}
+			t, err := s.tree(ctx, cell, size, workers)
 			if err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
+				return err
 			}
-			into.Samples[t.name] = append(into.Samples[t.name], s)
-			fmt.Fprintf(o.progress, "%d agents, %d workers, %s %d: %s\n", into.Agents, into.Workers, t.name, rep+1, s)
+			if size == 1 {
+				single = t
+			}
+			s.addTree(cell, size, t, single)
 		}
 	}
 	return nil
 }
 
-// measure is one repetition of one side.
-func (o *treeOptions) measure(ctx context.Context, t *team, in *cell, rep int) (s sample, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*patience)
-	defer cancel()
+// tree measures one size with one number of workers.
+func (s *stage) tree(ctx context.Context, cell string, size, workers int) (taken, error) {
+	j := s.job()
+	j.Fanout = shapes[size]
+	ours, err := ourGroundOf(s.temporal, j)
+	if err != nil {
+		return nil, err
+	}
+	bare := &bareGround{s.temporal, j.queue(sideBare), j.Fanout}
+	var sides []side
+	for _, t := range []*team{{name: sideBare, plant: bare.plant}, {name: sideCrew, plant: ours.plant}} {
+		j.Work = []string{t.name}
+		if t.crew, err = hire(ctx, j, workers); err != nil {
+			return nil, err
+		}
+		defer t.crew.dismiss()
+		sides = append(sides, side{t.name, func(ctx context.Context, rep int) (sample, error) { return s.interrupted(ctx, t, cell, size, rep) }})
+	}
+	return s.inTurns(ctx, cell, sides...)
+}
+
+// What is measured of a tree.
+const (
+	quiet    = "quiet"          // until the last model or tool call anywhere had ended
+	rootRest = "root suspended" // until the root said that it was
+	rootHear = "root knows"     // until the root said that it knew of the interrupt
+	booked   = "books closed"   // until the last activity of any kind had ended: ours store the transcripts
+	grown    = "planted"        // from the start of the root to the last node's first activity
+)
+
+// atOnce are the bars for trees beside a single run.
+var atOnce = map[int]*bar{40: atMost(1.5), 364: atMost(10)}
+
+// addTree adds a tree's rows.
+func (s *stage) addTree(cell string, size int, t, single taken) {
+	for _, m := range []struct {
+		what, of, beside string
+		bar              *bar
+	}{
+		{quiet, quiet, quiet, atMost(0.2)},
+		{"root suspended, tree quiet", rootRest, quiet, atMost(1)},
+		{rootRest, rootRest, rootRest, nil},
+		{rootHear, rootHear, rootHear, nil},
+		{booked, booked, booked, nil},
+		{grown, grown, grown, nil},
+	} {
+		limit := m.bar
+		if size < 40 {
+			limit = nil // a small tree is as quick either way
+		}
+		s.add(row{Cell: cell, What: m.what, Unit: "ms", Ours: t.of(sideCrew, m.of), Beside: t.of(sideBare, m.beside), Reference: sideBare, Bar: limit})
+	}
+	if size > 1 && single != nil {
+		s.add(row{Cell: cell, What: quiet, Unit: "ms", Ours: t.of(sideCrew, quiet), Beside: single.of(sideCrew, quiet), Reference: "1 agent", Bar: atOnce[size]})
+	}
+}
+
+// interrupted is one repetition of one side: a tree is planted, interrupted, and ended.
+func (s *stage) interrupted(ctx context.Context, t *team, cell string, size, rep int) (sample, error) {
 	t.crew.forget()
 	began := time.Now()
 	tree, err := t.plant(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	if err := until(ctx, "all nodes to work", func() (bool, error) { return t.crew.atWork() == in.Agents, t.crew.fault() }); err != nil {
-		return s, fmt.Errorf("%w: %d of %d do", err, t.crew.atWork(), in.Agents)
+	if err := until(ctx, "all nodes to work", func() (bool, error) { return t.crew.atWork() == size, t.crew.fault() }); err != nil {
+		return nil, fmt.Errorf("%w: %d of %d do", err, t.crew.atWork(), size)
 	}
-	s.Planted = since(began)
-	time.Sleep(o.settle)
-	if n := t.crew.atWork(); n != in.Agents {
-		return s, fmt.Errorf("%d of %d nodes work at the time of the interrupt", n, in.Agents)
+	m := sample{grown: since(began)}
+	time.Sleep(settle)
+	if n := t.crew.atWork(); n != size {
+		return nil, fmt.Errorf("%d of %d nodes work at the time of the interrupt", n, size)
 	}
-	stop, err := o.profiled(t, in, rep)
+	stop, err := s.profiled(t.crew, fmt.Sprintf("tree-%s-%s-%d", t.name, cell, rep))
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	began = time.Now()
 	heard, err := tree.interrupt(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	if heard {
-		s.Heard = since(began)
+		m[rootHear] = since(began)
 	}
-	for rests := false; !rests; s.Asked++ {
+	for rests := false; !rests; {
 		if heard, rests, err = tree.status(ctx); err != nil {
-			return s, err
+			return nil, err
 		}
-		if heard && s.Heard == 0 {
-			s.Heard = since(began)
+		if _, known := m[rootHear]; heard && !known {
+			m[rootHear] = since(began)
 		}
 	}
-	s.Root = since(began)
+	m[rootRest] = since(began)
 	if err := until(ctx, "no node to work", func() (bool, error) { return t.crew.atWork() == 0, t.crew.fault() }); err != nil {
-		return s, err
+		return nil, err
 	}
 	stop()
 	if err := tree.still(ctx); err != nil {
-		return s, err
+		return nil, err
 	}
 	if err := until(ctx, "no activity to run", func() (bool, error) { return t.crew.atAll() == 0, t.crew.fault() }); err != nil {
-		return s, err
+		return nil, err
 	}
-	s.Quiet, s.Still = ms(t.crew.lastEnd(true).Sub(began)), ms(t.crew.lastEnd(false).Sub(began))
-	return s, tree.end(ctx, rep, t.crew)
+	m[quiet], m[booked] = ms(t.crew.lastEnd(true).Sub(began)), ms(t.crew.lastEnd(false).Sub(began))
+	return m, tree.end(ctx, rep, t.crew)
 }
 
 // profiled begins CPU profiles where they are wanted: of the workers, and of this
 // process, which has the server.
-func (o *treeOptions) profiled(t *team, in *cell, rep int) (stop func(), err error) {
-	if o.profile == "" {
+func (s *stage) profiled(c *crew, name string) (stop func(), err error) {
+	if s.profile == "" {
 		return func() {}, nil
 	}
-	name := fmt.Sprintf("%s-%d-%d-%d", t.name, in.Agents, in.Workers, rep)
-	dir, err := filepath.Abs(o.profile)
+	name = strings.NewReplacer(" ", "", ",", "-").Replace(name)
+	dir, err := filepath.Abs(s.profile)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +231,7 @@ func (o *treeOptions) profiled(t *team, in *cell, rep int) (stop func(), err err
 	if err := pprof.StartCPUProfile(server); err != nil {
 		return nil, err
 	}
-	stopCrew := t.crew.profile(dir, name)
+	stopCrew := c.profile(dir, name)
 	time.Sleep(100 * time.Millisecond) // until they have begun
 	return func() {
 		pprof.StopCPUProfile()

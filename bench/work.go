@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strings"
 
 	temporal "go.temporal.io/sdk/client"
@@ -19,17 +20,24 @@ import (
 
 // job is what a worker process is told to do: the one argument of the command work.
 type job struct {
-	Side   string `json:"side"`
-	Addr   string `json:"addr"`
-	Queue  string `json:"queue"`
-	Dir    string `json:"dir"`
-	Fanout []int  `json:"fanout"`
+	Work   []string `json:"work"` // what the process has a worker for
+	Addr   string   `json:"addr"` // empty: it starts a server of its own, and a run
+	Queue  string   `json:"queue"`
+	Dir    string   `json:"dir"`
+	Fanout []int    `json:"fanout,omitempty"`
+	// Cache is how many runs the process keeps; zero means the SDK's 10,000.
+	Cache int `json:"cache,omitempty"`
 }
 
-// workers start a worker of a side, which records what it does.
+// queue is the task queue of a worker.
+func (j job) queue(of string) string { return j.Queue + "-" + of }
+
+// workers start a worker, which records what it does.
 var workers = map[string]func(ctx context.Context, c temporal.Client, j job, r *recorder) (stop func(), err error){
-	sideBare: workBare,
-	sideOurs: workOurs,
+	sideBare:  workBare,
+	sideCrew:  workCrew,
+	sideFloor: workFloor,
+	sideOurs:  workLoop,
 }
 
 // work is a worker process. It works until its standard input ends, which it does
@@ -42,24 +50,51 @@ func work(ctx context.Context, args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
-	start, ok := workers[j.Side]
-	if !ok {
-		return fmt.Errorf("there is no side %q", j.Side)
-	}
 	sdk.SetBinaryChecksum("bench") // else the SDK hashes the program's file
-	r := newRecorder(os.Stdout)
-	c, err := dial(j.Addr, r)
-	if err != nil {
-		return err
+	if j.Cache > 0 {
+		sdk.SetStickyWorkflowCacheSize(j.Cache)
 	}
-	defer c.Close()
-	stop, err := start(ctx, c, j, r)
+	r := newRecorder(os.Stdout)
+	if j.Addr == "" {
+		return first(ctx, j, r)
+	}
+	stop, err := employ(ctx, j, r)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	r.ready()
-	return obey()
+	return obey(r)
+}
+
+// employ starts the job's workers.
+func employ(ctx context.Context, j job, r *recorder) (stop func(), err error) {
+	c, err := dial(j.Addr, r)
+	if err != nil {
+		return nil, err
+	}
+	ends := []func(){c.Close}
+	stop = func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}
+	for _, one := range j.Work {
+		start, ok := workers[one]
+		if !ok {
+			err = fmt.Errorf("there is no worker %q", one)
+		} else {
+			var end func()
+			if end, err = start(ctx, c, j, r); err == nil {
+				ends = append(ends, end)
+			}
+		}
+		if err != nil {
+			stop()
+			return nil, err
+		}
+	}
+	return stop, nil
 }
 
 // dial is how both sides reach the server: silent, and without compression.
@@ -75,10 +110,19 @@ func dial(addr string, r *recorder) (temporal.Client, error) {
 var silence = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
 // obey does what is said over standard input: "profile FILE" begins a CPU profile
-// and "done" ends it.
-func obey() error {
+// and "done" ends it; "memory" and "cpu" want to know
+// what the process holds and what it has used.
+func obey(r *recorder) error {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
+		switch in.Text() {
+		case "memory":
+			r.memory()
+			continue
+		case "cpu":
+			r.cpu()
+			continue
+		}
 		path, begin := strings.CutPrefix(in.Text(), "profile ")
 		if !begin {
 			pprof.StopCPUProfile()

@@ -35,3 +35,32 @@ func TestEventsAreNotToldAheadOfTheRun(t *testing.T) {
 		require.Equal(t, th.wires(0), <-got)
 	})
 }
+
+// Nor is a transcript, or a fork, made of what never comes to be.
+func TestATranscriptIsNotAheadOfTheRun(t *testing.T) {
+	th := newTheatre(t)
+	th.begins()
+	th.says("hello")
+	th.ahead = []agent.Event{{Seq: 3, Time: start, Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser}}}
+	th.asking = func() { // the next task has come, and went another way
+		if th.ahead != nil {
+			th.ahead = nil
+			th.says("go on")
+		}
+	}
+	for _, want := range [][]string{{"hello"}, {"hello", "go on"}} {
+		got, err := th.client().Transcript(t.Context(), "a")
+		require.NoError(t, err)
+		var texts []string
+		for _, m := range got {
+			texts = append(texts, m.TextOf())
+		}
+		require.Equal(t, want, texts)
+	}
+}
+
+// says records what a person says.
+func (th *theatre) says(text string) {
+	m := agent.TextMessage(agent.RoleUser, text)
+	th.record(agent.Event{Type: agent.Said, Message: &m})
+}

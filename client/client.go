@@ -165,7 +165,7 @@ func startFailed(session string, start agent.Start, err error) error {
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.NotFound) && c.log != nil {
-		if head, headErr := c.log.Store().Head(ctx, session); headErr == nil {
+		if head, headErr := c.log.Head(ctx, session); headErr == nil {
 			return &Run{client: c, Session: session, ID: head.Run}, nil
 		}
 	}

@@ -47,7 +47,7 @@ func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	digest, err := store.NewLog(dir).Seal(t.Context(), "", "a", "r", nil)
+	digest, err := store.NewLog(dir).Seal(t.Context(), "", "a", "r", false, nil)
 	require.NoError(t, err)
 	_, err = store.NewLog(dir).Since(t.Context(), digest, 0)
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func (th *theatre) seals(but int) {
 	if th.open <= but {
 		return
 	}
-	digest, err := store.NewLog(th.store).Seal(context.Background(), th.head.Digest, "a", th.run(), th.all[len(th.all)-th.open:n])
+	digest, err := store.NewLog(th.store).Seal(context.Background(), th.head.Digest, "a", th.run(), false, th.all[len(th.all)-th.open:n])
 	require.NoError(th.t, err)
 	th.head = store.Head{V: 1, Version: th.head.Version + 1, Session: "a", Run: th.run(), Status: agent.Running, Digest: digest, Seq: int64(n)}
 	th.put()

@@ -138,7 +138,7 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 	case err != nil && !errors.Is(err, agent.NotFound): // which Temporal may have forgotten
 		return content, nil, err
 	}
-	head, err := c.log.Store().Head(ctx, session)
+	head, err := c.log.Head(ctx, session)
 	cut := info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TERMINATED || info.GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
 	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
 		err = agent.Errorf(agent.Stale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)

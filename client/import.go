@@ -110,7 +110,7 @@ func (a *arrival) arrive(ctx context.Context) error {
 // very file, and that no run has taken it up: the import was cut short, or refused
 // by a worker.
 func (a *arrival) unused(ctx context.Context) (again bool, err error) {
-	head, err := a.log.Store().Head(ctx, a.file.Session)
+	head, err := a.log.Head(ctx, a.file.Session)
 	none := errors.Is(err, agent.NotFound)
 	switch {
 	case err != nil && !none:
@@ -119,12 +119,13 @@ func (a *arrival) unused(ctx context.Context) (again bool, err error) {
 		return false, a.spent()
 	}
 	err = a.idle(ctx, a.file.Session)
-	switch again = !none && head.Imported == a.file.ID; {
-	case errors.Is(err, agent.Busy) && again:
-		return false, a.spent()
-	case errors.Is(err, agent.Busy):
+	if errors.Is(err, agent.Busy) { // it may be of this very file, and began just now
+		if now, readErr := a.log.Head(ctx, a.file.Session); readErr == nil && now.Imported == a.file.ID {
+			return false, a.spent()
+		}
 		return false, agent.Errorf(agent.Busy, "import refused: session %s has a live run here", a.file.Session)
-	case err != nil || none || again:
+	}
+	if again = !none && head.Imported == a.file.ID; err != nil || none || again {
 		return again, err
 	}
 	return false, a.other()
@@ -144,7 +145,7 @@ func (a *arrival) claim(ctx context.Context, head store.Head) error {
 	if !errors.Is(err, agent.Stale) {
 		return err
 	}
-	if now, readErr := a.log.Store().Head(ctx, head.Session); readErr == nil && now.Imported == head.Imported {
+	if now, readErr := a.log.Head(ctx, head.Session); readErr == nil && now.Imported == head.Imported {
 		return a.spent()
 	}
 	return a.other()
@@ -165,7 +166,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 		}
 		var head store.Head
 		if err == nil {
-			head, err = a.log.Store().Head(ctx, run.Session)
+			head, err = a.log.Head(ctx, run.Session)
 		}
 		if err == nil && head.Version > 1 {
 			return nil
@@ -184,7 +185,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 // refused is why a run that has closed did not take up what it came with; nil
 // where it did, and has ended since.
 func (a *arrival) refused(ctx context.Context, run *Run) error {
-	head, err := a.log.Store().Head(ctx, run.Session)
+	head, err := a.log.Head(ctx, run.Session)
 	if err != nil || head.Version > 1 {
 		return err
 	}

@@ -1,15 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -147,7 +146,7 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		}
 	}
 	for more := true; more && !r.over; {
-		tail, err := r.tail(ctx, info)
+		tail, err := signals.Settled(ctx, r.client.temporal, r.session, info, func() (signals.Open, error) { return r.ask(ctx, info) })
 		if err != nil {
 			return err
 		}
@@ -162,41 +161,6 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		more = tail.More
 	}
 	return nil
-}
-
-// tail asks an execution for what is open of its log. A worker that does not have
-// the run at hand makes it anew from its history, and where that has grown since the
-// run's last task, the worker goes ahead of the next one, which may go another way.
-// A question that comes while a task is open is answered behind it. So where the
-// history has grown meanwhile the same is asked again, and what both answers tell
-// is so.
-func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (signals.Open, error) {
-	was, err := r.ask(ctx, info)
-	for err == nil && len(was.Events) > 0 {
-		var d *workflowservice.DescribeWorkflowExecutionResponse
-		if d, err = r.client.temporal.DescribeWorkflowExecution(ctx, r.session, info.GetExecution().GetRunId()); err != nil {
-			return was, durable.ArriveRPC(err)
-		}
-		now := d.GetWorkflowExecutionInfo()
-		if now.GetHistoryLength() == info.GetHistoryLength() {
-			return was, nil
-		}
-		var is signals.Open
-		if is, err = r.ask(ctx, info); err != nil || is.Head == was.Head {
-			return agreed(was, is), err
-		}
-		was, info = is, now // a part was sealed between the two
-	}
-	return was, err
-}
-
-// agreed is what two answers have in common.
-func agreed(a, b signals.Open) signals.Open {
-	n := 0
-	for n < min(len(a.Events), len(b.Events)) && reflect.DeepEqual(a.Events[n], b.Events[n]) {
-		n++
-	}
-	return signals.Open{Head: b.Head, Events: b.Events[:n], More: a.More && n == len(a.Events)}
 }
 
 // ask asks once. Of a run that is new to the reader it asks for all that is open, to
@@ -225,7 +189,7 @@ func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 	if r.client.log == nil {
 		return head, nil
 	}
-	head, err = r.client.log.Store().Head(ctx, r.session)
+	head, err = r.client.settledHead(ctx, r.session)
 	if errors.Is(err, agent.NotFound) {
 		return head, nil
 	}
@@ -233,6 +197,27 @@ func (r *reader) stored(ctx context.Context) (head store.Head, err error) {
 		return head, err
 	}
 	return head, r.sealed(ctx, head.Digest)
+}
+
+// settledHead is a session's head, or [agent.NotFound] where it tells of an end that
+// Temporal does not know of yet: it was stored within a task that may still be lost, and
+// done in another way.
+func (c *Client) settledHead(ctx context.Context, session string) (head store.Head, err error) {
+	for known := int64(0); ; known = head.Version {
+		head, err = c.log.Head(ctx, session)
+		if err != nil || !head.Status.Ended() || head.Version == known || c.temporal == nil {
+			return head, err
+		}
+		d, err := c.temporal.DescribeWorkflowExecution(ctx, session, cmp.Or(head.Execution, head.Run))
+		switch {
+		case errors.As(err, new(*serviceerror.NotFound)):
+			return head, nil
+		case err != nil:
+			return store.Head{}, durable.ArriveRPC(err)
+		case open(d.GetWorkflowExecutionInfo()):
+			return store.Head{}, agent.Errorf(agent.NotFound, "run %s of session %s is not at its end yet", head.Run, session)
+		}
+	}
 }
 
 // sealed reads a chain of chunks, from the one on that has the last event that

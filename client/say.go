@@ -28,8 +28,8 @@ type gates struct {
 }
 
 // largeFrom is the size in bytes from which on a verb is said alone: what is under
-// way to a run comes with one workflow task, and an answer to more than 4 MB of it
-// never arrives.
+// way to a run comes with one workflow task, and the server terminates a run whose
+// task has more than 4 MB.
 const largeFrom = 64 << 10
 
 func newGates() gates {

@@ -122,7 +122,7 @@ func (c *Client) nextStart(ctx context.Context, session string, order agent.Send
 func (c *Client) lastAgent(ctx context.Context, session string) (string, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.NotFound) && c.log != nil { // Temporal has forgotten it
-		if head, headErr := c.log.Store().Head(ctx, session); headErr == nil {
+		if head, headErr := c.log.Head(ctx, session); headErr == nil {
 			return head.Agent, nil
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Client) taken(ctx context.Context, session, id string) *Run {
 	if c.log == nil {
 		return nil
 	}
-	head, err := c.log.Store().Head(ctx, session)
+	head, err := c.log.Head(ctx, session)
 	if err != nil {
 		return nil // the run itself looks again
 	}

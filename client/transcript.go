@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	workflowpb "go.temporal.io/api/workflow/v1"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -31,13 +33,13 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return nil, err
 	}
-	head, headErr := c.log.Store().Head(ctx, session)
+	head, headErr := c.log.Head(ctx, session)
 	if headErr != nil && !errors.Is(headErr, agent.NotFound) {
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
 	}
-	// The head tells all if it says that the last run has ended.
-	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended()) {
-		return c.openView(ctx, session)
+	// The head tells all if it says that the last run has ended, and Temporal says so too.
+	if err == nil && (head.Run != info.GetFirstRunId() || !head.Status.Ended() || open(info)) {
+		return c.openView(ctx, session, info)
 	}
 	if headErr != nil {
 		return nil, fmt.Errorf("reading the log of session %s: %w", session, headErr)
@@ -47,13 +49,13 @@ func (c *Client) view(ctx context.Context, session string) (*store.View, error) 
 
 // openView puts what is stored and what the run has not stored together. A run
 // that failed before it began has no part in the log: then the head's is all.
-func (c *Client) openView(ctx context.Context, session string) (*store.View, error) {
-	open, err := signals.ReadOpen(ctx, c.temporal, session, "")
+func (c *Client) openView(ctx context.Context, session string, info *workflowpb.WorkflowExecutionInfo) (*store.View, error) {
+	open, err := signals.ReadSettled(ctx, c.temporal, session, info)
 	if err != nil {
 		return nil, err
 	}
-	if len(open.Events) == 0 {
-		head, err := c.log.Store().Head(ctx, session) // as it is now
+	if len(open.Events) == 0 && open.Head == "" {
+		head, err := c.log.Head(ctx, session) // as it is now
 		if err != nil && !errors.Is(err, agent.NotFound) {
 			return nil, err
 		}

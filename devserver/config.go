@@ -51,7 +51,7 @@ var settings = dynamicconfig.StaticClient{
 	dynamicconfig.WorkflowExecutionMaxInFlightUpdates.Key(): 1000,
 
 	// With 20 MB, the default, a few updates of 1 MB come with one workflow task,
-	// whose answer repeats them: one over 4 MB never arrives, and the run stands still.
+	// whose answer repeats them: for one over 4 MB the server terminates the run.
 	dynamicconfig.WorkflowExecutionMaxInFlightUpdatePayloads.Key(): 2 << 20,
 
 	// Timers are rounded up to this, a second by default.

@@ -397,7 +397,7 @@ type breakable struct {
 }
 
 func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
-	if b.down.Load() {
+	if b.down.Load() && h.Run != "" { // a run may begin
 		return agent.Errorf(agent.StoreUnavailable, "the disk is full")
 	}
 	return b.Dir.PutHead(ctx, h)
@@ -423,7 +423,7 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, agent.Suspending, v.Status)
 	require.Equal(t, agent.StoreUnavailable, v.Fault.Code)
-	_, err = s.dir.Head(t.Context(), run.Session)
+	_, err = store.NewLog(s.dir).Head(t.Context(), run.Session)
 	require.ErrorIs(t, err, agent.NotFound, "nothing was stored")
 	b.down.Store(false)
 	s.suspended(t, run)

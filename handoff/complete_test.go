@@ -222,7 +222,7 @@ func TestProvidersCanHoldAModelToTheSummary(t *testing.T) {
 	walk(tree)
 }
 
-func resolved(t *testing.T, raw json.RawMessage) *jsonschema.Resolved {
+func resolved(t testing.TB, raw json.RawMessage) *jsonschema.Resolved {
 	t.Helper()
 	var s jsonschema.Schema
 	require.NoError(t, json.Unmarshal(raw, &s))

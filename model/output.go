@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -42,7 +43,14 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "output is not a JSON Schema: %w", err).At("output")
 	}
-	resolved, err := s.Resolve(nil)
+	read, err := json.Marshal(s)
+	if why := agent.Endless(read); why != "" {
+		err = errors.New(why)
+	}
+	var resolved *jsonschema.Resolved
+	if err == nil {
+		resolved, err = s.Resolve(nil)
+	}
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "output is a JSON Schema that can't be used: %w", err).At("output")
 	}

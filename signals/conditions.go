@@ -3,6 +3,7 @@ package signals
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,26 +100,43 @@ func tidy(c *agent.Condition, within string) error {
 	if err := agent.CheckTopic(event.Topic); err != nil {
 		return err.At(within + "event.topic")
 	}
-	if refers(event.Match) {
-		return agent.Errorf(agent.InvalidInput, "%sevent.match has a $ref, which is not taken here: write out what it stands for", within).At(within + "event.match")
-	}
-	if _, err := schemaOf(event.Match); err != nil {
-		return agent.Errorf(agent.InvalidInput, "%sevent.match is not a JSON Schema: %w", within, err).At(within + "event.match")
+	if err := checkMatch(event.Match); err != nil {
+		return agent.Errorf(agent.InvalidInput, "%sevent.match %w", within, err).At(within + "event.match")
 	}
 	c.Event = &event
 	return nil
 }
 
-func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
+// checkMatch refuses a schema that can't be used, or that refers to another.
+func checkMatch(raw json.RawMessage) error {
+	_, read, err := schemaOf(raw)
+	switch {
+	case refers(read):
+		return errors.New("has a $ref, which is not taken here: write out what it stands for")
+	case err != nil:
+		return fmt.Errorf("is not a JSON Schema: %w", err)
+	}
+	return nil
+}
+
+// schemaOf makes a schema ready for use. read is how it was understood, and there
+// where it could be read at all: of {"$Ref":"#"} a reader makes a $ref as well.
+func schemaOf(raw json.RawMessage) (resolved *jsonschema.Resolved, read []byte, err error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	resolved, err := schema.Resolve(nil) //workflowcheck:ignore a schema means the same wherever it is read
-	return resolved, err
+	if read, err = json.Marshal(schema); err != nil {
+		return nil, nil, err
+	}
+	if why := agent.Endless(read); why != "" {
+		return nil, read, errors.New(why)
+	}
+	resolved, err = schema.Resolve(nil) //workflowcheck:ignore a schema means the same wherever it is read
+	return resolved, read, err
 }
 
 // refers tells whether a schema refers to another, or to itself: conditions are
@@ -142,7 +160,7 @@ func refers(schema json.RawMessage) bool {
 // Matches tells whether an event's payload fits a schema; no schema fits every
 // payload, and no payload is null.
 func Matches(match, payload json.RawMessage) (bool, error) {
-	schema, err := schemaOf(match)
+	schema, _, err := schemaOf(match)
 	if err != nil {
 		return false, err
 	}

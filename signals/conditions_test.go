@@ -28,6 +28,9 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		// A schema that goes round in a circle would be followed for ever.
 		`{"event":{"topic":"x","match":{"$ref":"#"}}}`:                              "event.match",
 		`{"any":[{"event":{"topic":"x","match":{"allOf":[{"$dynamicRef":"#"}]}}}]}`: "any[0].event.match",
+		`{"event":{"topic":"x","match":{"$Ref":"#"}}}`:                              "event.match",
+		`{"any":[{"event":{"topic":"x","match":{"allOf":[{"$DYNAMICREF":"#"}]}}}]}`: "any[0].event.match",
+		`{"event":{"topic":"x","match":{"not":{"$ref":"#"},"not":{}}}}`:             "event.match.not",
 		`{"any":[{"event":{"topic":"a b"}}]}`:                                       "any[0].event.topic",
 		// HL-67: times are positive durations.
 		`{"after":"-1m"}`:          "after",

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"encoding/json"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,18 +14,21 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// golden reads the payloads of testdata whose names begin with a word.
-func golden(f *testing.F, word string) map[string][]byte {
+// golden reads the payloads of testdata whose names begin with a word, by what
+// follows it, always in one order: seeds have numbers.
+func golden(f *testing.F, word string) iter.Seq2[string, []byte] {
 	paths, err := filepath.Glob(filepath.Join("testdata", "wire", "v1", word+"*.json"))
 	require.NoError(f, err)
 	require.NotEmpty(f, paths)
-	all := map[string][]byte{}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		require.NoError(f, err)
-		all[strings.TrimSuffix(filepath.Base(path), ".json")] = data
+	return func(yield func(string, []byte) bool) {
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			require.NoError(f, err)
+			if !yield(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), word), data) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 // sayWhy checks a refusal, which names what was refused.
@@ -53,12 +57,20 @@ func again[T any](t *testing.T, value T, decode func([]byte) (T, *agent.Error)) 
 // Whatever is said to a run, it is refused, or means the same however often it is
 // handed on.
 func FuzzVerbs(f *testing.F) {
-	for name, data := range golden(f, "verb-") {
-		f.Add(strings.TrimPrefix(name, "verb-"), data)
+	for verb, data := range golden(f, "verb-") {
+		f.Add(verb, data)
 	}
 	for _, v := range Verbs {
 		f.Add(string(v), []byte(`{"request":"q-7","text":"x","answers":[{"request":"q-7","approve":{}}]}`))
 		f.Add(string(v), []byte(nil))
+	}
+	for _, said := range []string{
+		`interrupt {"grace":"61s"}`, `stop {"deadline":"1s"}`, `send {"parts":[{"type":"text","text":"x"}],"mode":"queue"}`, `answer {"request":"q-7","choice":-1}`,
+		`approve {"request":"q-7","arguments":[1]}`, `reject {"request":"q-7"}`, `emit {"topic":"t","payload":{"a":[null,""]}}`, `shout {}`,
+		`answers {"answers":[{"request":"q-7","answer":{"choice":0}},{"request":"q-8","reject":{"reason":"no"}},{"request":"q-7","approve":{}}]}`,
+	} {
+		verb, data, _ := strings.Cut(said, " ")
+		f.Add(verb, []byte(data))
 	}
 	f.Fuzz(func(t *testing.T, verb string, data []byte) {
 		command, refusal := Decode(agent.Verb(verb), data)
@@ -79,7 +91,13 @@ func FuzzStart(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(`{"agent":"a","input":{"data":{"x":[null,""]}},"limits":{"cost_usd":1e300}}`))
-	f.Add([]byte(`{"agent":"a","from":{"run":"r","checkpoint":"cp-3"},"carry":"reset"}`))
+	for _, start := range []string{
+		`{"agent":"a","from":{"run":"r","checkpoint":"cp-3"},"carry":"reset"}`, `{"agent":"a","from":{"session":"s","run":"r"},"carry":"sometimes"}`, `{"v":2,"agent":"a"}`, `{"agent":"A b"}`,
+		`{"agent":"a","import":"` + strings.Repeat("0f", 32) + `","meta":{"x":{"y":null}}}`, `{"agent":"a","import":"x"}`, `{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"call"}]}}`,
+		`{"agent":"a","input":{"briefing":{"summary":"s","done":[{"what":"w"}],"children":[{"summary":"t"}]}},"labels":{"k":"` + strings.Repeat("v", 257) + `"}}`, `{"agent":"a","limits":{"turns":-1}}`,
+	} {
+		f.Add([]byte(start))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		start, refusal := DecodeStart(data)
 		if refusal != nil {
@@ -97,7 +115,12 @@ func FuzzTick(f *testing.F) {
 	for _, data := range golden(f, "tick") {
 		f.Add(data)
 	}
-	f.Add([]byte(`{"session":"s","agent":"a","text":"look"}`))
+	for _, tick := range []string{
+		`{"session":"s","agent":"a","text":"look"}`, `{"session":"s/a-1","agent":"a","text":"look"}`, `{"session":"s","agent":"a","topic":"t","payload":[{"a":1e400}]}`, `{"session":"s","agent":"a","text":"x","payload":1}`,
+		`{"v":2,"session":"s","agent":"a","topic":"a b"}`, `{"session":"s","agent":"a","text":"x","by":"` + strings.Repeat("b", 257) + `"}`,
+	} {
+		f.Add([]byte(tick))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tick, refusal := DecodeTick(data)
 		if refusal != nil {
@@ -117,6 +140,8 @@ func FuzzParking(f *testing.F) {
 		`{}`, `{"after":"2h"}`, `{"at":"2026-11-21T08:00:00Z","on_timeout":"resume_with_input","input":"go"}`, `{"event":{"topic":"t"},"on_timeout":"fail"}`,
 		`{"any":[{"after":"1m"},{"event":{"topic":"orders.paid","match":{"type":"object","required":["order"]}}}]}`,
 		`{"event":{"topic":"t","match":{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#"}}}}}`, `{"event":{"topic":"t","match":{"pattern":"(a*)*$"}}}`,
+		`{"event":{"topic":"t","match":{"$Ref":"#"}}}`, `{"event":{"topic":"t","match":{"not":{"$ref":"#"},"not":{}}}}`,
+		`{"event":{"topic":"t","match":{"dependencies":{"a":["b"]},"prefixItems":[{"const":null}],"contains":{"multipleOf":0.5},"if":{"not":{}},"patternProperties":{"^a":false},"unevaluatedProperties":{"enum":[1]},"format":"date"}}}`,
 	} {
 		f.Add([]byte(`{"reason":"why","conditions":`+conditions+`}`), []byte(`{"order":1}`))
 	}

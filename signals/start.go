@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -105,7 +106,24 @@ func checkInput(in agent.Input) error {
 	if strings.TrimSpace(in.Text) == "" && len(in.Parts) == 0 && len(in.Data) == 0 && in.Briefing == nil {
 		return agent.Errorf(agent.InvalidInput, "input is missing; say what to do in input.text").At("input")
 	}
+	if in.Briefing != nil {
+		if err := checkBriefing(in.Briefing); err != nil {
+			return err
+		}
+	}
 	return checkParts("input.parts", in.Parts)
+}
+
+// checkBriefing wants a whole handoff: one that can be read again as it is written.
+func checkBriefing(h *agent.Handoff) error {
+	raw, err := json.Marshal(h)
+	if err == nil {
+		err = durable.Decode(raw, new(agent.Handoff), agent.MaxPayload)
+	}
+	if err != nil && agent.CodeOf(err) != agent.TooLarge { // some characters are written as six
+		return agent.Errorf(agent.InvalidInput, "input.briefing is no whole handoff, as a run that was stopped leaves it: %w", err).At("input.briefing")
+	}
+	return nil
 }
 
 // within puts the name of the field around an error that is about a part of it.

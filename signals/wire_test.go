@@ -25,6 +25,7 @@ func TestStartsThatCantBeMeant(t *testing.T) {
 		`{"agent":"a","input":{"text":"x"},"park":{"after":"-1h"}}`:                         {agent.InvalidInput, "park.after"},
 		`{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"text"}]}}`:      {agent.InvalidInput, "input.parts[1].text"},
 		`{"agent":"a","input":{"text":"x"},"limits":{"wall_clock":"5 minutes"}}`:            {agent.InvalidInput, "limits.wall_clock"},
+		`{"agent":"a","input":{"briefing":{"session":"s","summary":"x"}}}`:                  {agent.InvalidInput, "input.briefing"},
 		`{"agent":"a","input":{"text":"` + string(bytes.Repeat([]byte("x"), 1<<20)) + `"}}`: {agent.TooLarge, ""},
 	} {
 		_, err := DecodeStart([]byte(data))

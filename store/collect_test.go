@@ -22,7 +22,7 @@ func say(t *testing.T, s Store, session string, texts ...string) string {
 		require.ErrorIs(t, err, agent.NotFound)
 		h = Head{V: 1, Session: session}
 	}
-	digest, err := NewLog(s).Seal(t.Context(), h.Digest, session, "r", events(h.Seq+1, texts...))
+	digest, err := NewLog(s).Seal(t.Context(), h.Digest, session, "r", false, events(h.Seq+1, texts...))
 	require.NoError(t, err)
 	h.Version, h.Digest, h.Seq = h.Version+1, digest, h.Seq+int64(len(texts))
 	require.NoError(t, s.PutHead(t.Context(), h))
@@ -72,10 +72,10 @@ func TestWhatNoSessionNeedsIsCollected(t *testing.T) {
 	l := NewLog(d)
 	first := say(t, d, "s", "a")
 	say(t, d, "s", "b")
-	lost, err := l.Seal(ctx, first, "s", "r2", events(2, "never a head"))
+	lost, err := l.Seal(ctx, first, "s", "r2", false, events(2, "never a head"))
 	require.NoError(t, err)
 	age(t, d)
-	young, err := l.Seal(ctx, first, "s", "r3", events(2, "soon a head"))
+	young, err := l.Seal(ctx, first, "s", "r3", false, events(2, "soon a head"))
 	require.NoError(t, err)
 	require.NoError(t, d.PutChunk(ctx, "none", []byte("of no digest")))
 
@@ -218,7 +218,7 @@ func TestNothingIsCollectedBesideWhatCanNotBeRead(t *testing.T) {
 			say(t, d, "s", "b")
 			say(t, d, long, "l")
 			say(t, d, "whole", "w")
-			_, err := NewLog(d).Seal(t.Context(), "", "s", "r", events(1, "no session needs this"))
+			_, err := NewLog(d).Seal(t.Context(), "", "s", "r", false, events(1, "no session needs this"))
 			require.NoError(t, err)
 			age(t, d)
 			require.NoError(t, fault.make(d, first))

@@ -34,11 +34,22 @@ func NewLog(s Store) *Log {
 // Store is where the log's chunks lie.
 func (l *Log) Store() Store { return l.store }
 
+// Head is the head of a session that has a log, or came with an export; else it
+// returns [agent.NotFound], also where a run has begun that stored nothing.
+func (l *Log) Head(ctx context.Context, session string) (Head, error) {
+	h, err := l.store.Head(ctx, session)
+	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
+		return Head{}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
+	}
+	return h, err
+}
+
 // Seal writes events as the next chunk after prev and returns its digest. The
 // same events after the same chunk have the same digest, so a repeated Seal is
 // harmless. Where the log up to prev is in memory, the longer one takes its place:
-// whoever has just read it will read on.
-func (l *Log) Seal(ctx context.Context, prev, session, run string, events []agent.Event) (string, error) {
+// whoever has just read it will read on. A run that works does so anyway, and goes on
+// from prev until it hears of this chunk.
+func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, events []agent.Event) (string, error) {
 	epoch := l.now()
 	digest, data, size, err := seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
 	if err != nil {
@@ -47,8 +58,16 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, events []agen
 	if err := l.store.PutChunk(ctx, digest, data); err != nil {
 		return digest, err
 	}
-	if base, ok := l.cached(prev); ok {
-		l.keep(&View{events: slices.Concat(base.events, events), size: base.size + size, head: digest, prev: prev}, epoch)
+	base, ok := l.cached(prev)
+	if prev == "" && works {
+		base, ok = &View{}, true
+	}
+	if !ok {
+		return digest, nil
+	}
+	l.keep(&View{events: slices.Concat(base.events, events), size: base.size + size, head: digest, prev: prev}, epoch)
+	if !works { // nobody goes on from prev
+		l.cached(digest)
 	}
 	return digest, nil
 }
@@ -96,10 +115,16 @@ func (l *Log) chunk(ctx context.Context, digest string) (c Chunk, size int, err 
 	return open(digest, data)
 }
 
+// cached is a log that is in memory. Who reads it has no more use for the one that it
+// grew from.
 func (l *Log) cached(digest string) (*View, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.views.Get(digest)
+	v, ok := l.views.Get(digest)
+	if ok {
+		l.views.Remove(v.prev)
+	}
+	return v, ok
 }
 
 // now is the epoch in which what is read may be kept.
@@ -118,15 +143,13 @@ func (l *Log) forget() {
 	l.views.Purge()
 }
 
-// keep remembers a view in the place of the one that it grew from, if nothing
-// was deleted since its reading began.
+// keep remembers a view, if nothing was deleted since its reading began.
 func (l *Log) keep(v *View, epoch int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if epoch != l.epoch {
 		return
 	}
-	l.views.Remove(v.prev)
 	if !l.views.Contains(v.head) {
 		l.bytes += v.size
 		l.views.Add(v.head, v)

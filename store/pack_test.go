@@ -13,7 +13,7 @@ import (
 func TestAChainIsHandedOn(t *testing.T) {
 	here, there := open1(t), open1(t)
 	from := NewLog(here)
-	first, err := from.Seal(t.Context(), "", "s", "r", events(1, "one"))
+	first, err := from.Seal(t.Context(), "", "s", "r", false, events(1, "one"))
 	require.NoError(t, err)
 	last, data, err := Pack(first, "s", "r", events(2, "two"))
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestAChainIsHandedOn(t *testing.T) {
 func TestWhatWasImportedIsNotCollected(t *testing.T) {
 	s := open1(t)
 	l := NewLog(s)
-	last, err := l.Seal(t.Context(), "", "s", "r", events(1, "one"))
+	last, err := l.Seal(t.Context(), "", "s", "r", false, events(1, "one"))
 	require.NoError(t, err)
 	blob, err := l.PutBlob(t.Context(), []byte("signed"))
 	require.NoError(t, err)

@@ -83,5 +83,11 @@ type Head struct {
 	Import string `json:"import,omitempty"`
 	// Numbers are the session's: they are never used again.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
-	Updated time.Time     `json:"updated"`
+	// Recovered tells that the run was ended from outside, and a later one stored its end.
+	Recovered bool `json:"recovered,omitempty"`
+	// Claims are the runs that have begun since, the latest last, and may have stored
+	// nothing yet: what was ended from outside is looked for among them. A head that
+	// has nothing but these is of a session without a log, see [Log.Head].
+	Claims  []string  `json:"claims,omitempty"`
+	Updated time.Time `json:"updated"`
 }

@@ -44,11 +44,11 @@ func texts(v *View) (out []string) {
 func TestAChainIsReadWhole(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	l := NewLog(d)
-	first, err := l.Seal(ctx, "", "s", "r", events(1, "a", "b"))
+	first, err := l.Seal(ctx, "", "s", "r", false, events(1, "a", "b"))
 	require.NoError(t, err)
-	second, err := l.Seal(ctx, first, "s", "r", events(3, "c"))
+	second, err := l.Seal(ctx, first, "s", "r", false, events(3, "c"))
 	require.NoError(t, err)
-	again, err := l.Seal(ctx, first, "s", "r", events(3, "c"))
+	again, err := l.Seal(ctx, first, "s", "r", false, events(3, "c"))
 	require.NoError(t, err)
 	require.Equal(t, second, again, "the same events after the same chunk have the same digest")
 
@@ -77,12 +77,12 @@ func (r *reads) Chunk(ctx context.Context, digest string) ([]byte, error) {
 func TestALogThatIsReadGrowsInMemory(t *testing.T) {
 	ctx, s := t.Context(), &reads{Dir: open1(t)}
 	l := NewLog(s)
-	first, err := l.Seal(ctx, "", "s", "r", events(1, "a"))
+	first, err := l.Seal(ctx, "", "s", "r", false, events(1, "a"))
 	require.NoError(t, err)
 	_, err = l.View(ctx, first)
 	require.NoError(t, err)
 	require.Equal(t, 1, s.n)
-	second, err := l.Seal(ctx, first, "s", "r", events(2, "b"))
+	second, err := l.Seal(ctx, first, "s", "r", false, events(2, "b"))
 	require.NoError(t, err)
 	v, err := l.View(ctx, second)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestALogThatIsReadGrowsInMemory(t *testing.T) {
 func TestAViewGoesOnIntoTheOpenTail(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
 	l := NewLog(d)
-	head, err := l.Seal(ctx, "", "s", "r", events(1, "a", "b", "c"))
+	head, err := l.Seal(ctx, "", "s", "r", false, events(1, "a", "b", "c"))
 	require.NoError(t, err)
 	v, err := l.View(ctx, head)
 	require.NoError(t, err)
@@ -108,9 +108,9 @@ func TestAViewGoesOnIntoTheOpenTail(t *testing.T) {
 // A log that can not be read whole is told to be missing or damaged (HL-43).
 func TestWhatIsMissingOrDamagedIsNeverASilentlyShorterLog(t *testing.T) {
 	ctx, d := context.Background(), open1(t)
-	first, err := NewLog(d).Seal(ctx, "", "s", "r", events(1, "a"))
+	first, err := NewLog(d).Seal(ctx, "", "s", "r", false, events(1, "a"))
 	require.NoError(t, err)
-	second, err := NewLog(d).Seal(ctx, first, "s", "r", events(2, "b"))
+	second, err := NewLog(d).Seal(ctx, first, "s", "r", false, events(2, "b"))
 	require.NoError(t, err)
 
 	whole, err := os.ReadFile(d.chunk(first))

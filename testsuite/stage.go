@@ -186,7 +186,7 @@ func (s *Stage) FastForward(d time.Duration) {
 // view is what is stored of a session.
 func (s *Stage) view(session string) *store.View {
 	s.t.Helper()
-	head, err := s.log.Store().Head(s.t.Context(), session)
+	head, err := s.log.Head(s.t.Context(), session)
 	if errors.Is(err, agent.NotFound) {
 		return &store.View{}
 	}

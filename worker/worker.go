@@ -55,12 +55,24 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		// Where the server can't push a cancellation, it comes with a heartbeat:
 		// the throttle is how long that takes.
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
+		DeadlockDetectionTimeout:     taskTime,
+		StickyScheduleToStartTimeout: stickyTime,
 	})
 	o.register(w.inner, deeds)
 	return w, nil
 }
 
 const heartbeatThrottle = time.Second
+
+// stickyTime is how long a run waits for the worker that has it in its cache, before any
+// other one may go on with it: what a worker that was killed costs each of its runs, and
+// what a task that the server has lost on its way does.
+const stickyTime = time.Second
+
+// taskTime is how long the workflow may take for what comes with one task, as long as
+// the server waits for it. That may be 10,000 signals, on a busy machine: past the SDK's
+// one second the task would be given up as a deadlock, and come again for ever.
+const taskTime = 10 * time.Second
 
 // build is the version of the program that the worker is part of.
 func (o *Options) build() string {

@@ -170,6 +170,31 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	case w != nil && w.Resting:
 		in.Status = agent.Suspended
 	}
+	if !e.Within {
+		r.sealApart(ctx, in)
+		return
+	}
+	// Where it is done a run has nothing to hear any more that a local activity could
+	// delay, and needs no turn at the server. What the store has then may be ahead of the
+	// history, until this task is taken; a reader asks Temporal whether a run has ended.
+	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: sealSoon, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, in)
+	r.when(f.Raw, func() {
+		o, err := f.Get(ctx)
+		if err != nil { // a slow store, or none: that may take its time
+			r.sealApart(ctx, in)
+			return
+		}
+		r.take(loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To})
+	})
+}
+
+// sealSoon is the time in which a store keeps the end of a run.
+const sealSoon = 2 * time.Second
+
+// sealApart stores the log by a step of its own.
+func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 	// Past a few attempts the run says what keeps it, and tries again by itself.
 	few := forever
 	few.MaximumAttempts = 4
@@ -181,7 +206,7 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}
 		}
-		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq}
 	})
 }
 

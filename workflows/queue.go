@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"slices"
+
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
@@ -19,6 +21,17 @@ type queue struct {
 type signal struct {
 	name string
 	data []byte
+}
+
+// remove takes a signal out. It is nearly always the first: to move up the thousands
+// that may wait behind it, each time, would take longer than to hear them.
+func (q *queue) remove(i int) {
+	if i > 0 {
+		q.signals = slices.Delete(q.signals, i, i+1)
+		return
+	}
+	q.signals[0] = signal{}
+	q.signals = q.signals[1:]
 }
 
 // Interceptor puts every signal of a run into its one queue. A worker, a replayer

@@ -46,7 +46,7 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, selector: workflow.NewSelector(ctx), queue: queueOf(ctx)}
+	r := &run{shell: s, ctx: ctx, outer: outer, selector: workflow.NewSelector(ctx), queue: queueOf(ctx), mail: map[string][]func(){}}
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
@@ -90,6 +90,7 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 			return nil, err
 		}
 	}
+	r.hear() // what came with the end, or waited for a beginning that there was not
 	return r.result()
 }
 
@@ -121,12 +122,14 @@ type run struct {
 	rung   bool
 	// farewell is the last report to the parent: a run that has closed sends nothing.
 	farewell workflow.Future
-	sending  int          // signals to other runs that are not known to have arrived
-	ack      agent.Ack    // of the verb that was said last
-	after    []loop.Input // what an effect brought at once
-	carry    bool         // the machine wants a new execution
-	over     bool
-	next     error // continue-as-new
+	// mail is what is sent to other runs and not known to have arrived, by session: the
+	// first is on its way.
+	mail  map[string][]func()
+	ack   agent.Ack    // of the verb that was said last
+	after []loop.Input // what an effect brought at once
+	carry bool         // the machine wants a new execution
+	over  bool
+	next  error // continue-as-new
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
@@ -215,7 +218,7 @@ func (r *run) finished() bool {
 	switch {
 	case r.state.Phase != loop.Carrying || r.state.Log.Sealing > 0:
 		r.carry = false // something was said meanwhile that has to be stored
-	case r.sending > 0:
+	case len(r.mail) > 0:
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
 		r.carry = false
 		r.must(loop.Cancel{})

@@ -85,14 +85,27 @@ func outcomeOf(err error) agent.Outcome {
 }
 
 // tell sends a signal to another run, and does something when that is known to
-// have arrived or failed.
+// have arrived or failed. The server keeps no order among signals that are under way
+// at once, and a resume that came before its pause would leave the run below held for
+// good: so one is under way to a session at a time. (By a number a run below could
+// only leave out what comes late, and a resume may have words with it.) An interrupt
+// waits for what was said just before it to be at the server, which is one round trip;
+// what is in flight has been given up by then.
 func (r *run) tell(ctx workflow.Context, session, name string, what any, then func(error)) {
-	r.sending++
-	f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
-	r.when(f, func() {
-		r.sending--
-		then(f.Get(ctx, nil))
-	})
+	send := func() {
+		f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
+		r.when(f, func() {
+			if r.mail[session] = r.mail[session][1:]; len(r.mail[session]) > 0 {
+				r.mail[session][0]()
+			} else {
+				delete(r.mail, session)
+			}
+			then(f.Get(ctx, nil))
+		})
+	}
+	if r.mail[session] = append(r.mail[session], send); len(r.mail[session]) == 1 {
+		send()
+	}
 }
 
 // tellChild passes an order on. A child that has ended needs none.

@@ -51,8 +51,8 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 		// It is the verb's id then, and a thousand of those are carried along.
 		return durable.Failure(agent.Errorf(agent.InvalidInput, "%s refused: the update's id has %d characters; at most %d are taken", verb, len(info.ID), agent.MaxIDLength).At("id"), nil)
 	}
-	if !r.opened() || !r.hears(string(verb)) {
-		return nil // nobody knows yet what the run is made of
+	if !r.opened() || !r.hears(string(verb)) || len(r.queue.signals) > maxAhead {
+		return nil // nobody knows yet what the run is made of, or will have heard
 	}
 	state := r.state
 	for _, s := range r.queue.signals {
@@ -68,6 +68,11 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 	_, _, err := loop.Step(state, r.moment(ctx), r.saying(ctx, command, state))
 	return depart(err)
 }
+
+// maxAhead is how many signals that wait are tried out before a verb that comes as an
+// update is weighed. One behind more of them is recorded, and weighed when it has heard
+// them: trying thousands, for each update anew, takes longer than a task may.
+const maxAhead = 100
 
 // update obeys a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
@@ -142,15 +147,20 @@ func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
 }
 
 // hear takes the signals that have come, in their order. One that has to be
-// refused is shown, since it can't be told.
+// refused is shown, since it can't be told: by a run that is over, all that it had no
+// time to hear.
 func (r *run) hear() {
-	for !r.over {
+	for r.next == nil {
 		i := slices.IndexFunc(r.queue.signals, func(s signal) bool { return r.hears(s.name) })
 		if i < 0 {
 			return
 		}
 		s := r.queue.signals[i]
-		r.queue.signals = slices.Delete(r.queue.signals, i, i+1)
+		r.queue.remove(i)
+		between := s.name == signals.Child || s.name == signals.Hold
+		if between && r.over {
+			continue
+		}
 		in, bad := r.read(s, r.state)
 		if bad == nil {
 			err := r.step(in)
@@ -159,7 +169,7 @@ func (r *run) hear() {
 			}
 			bad = asError(err)
 		}
-		if in != nil && bad.Code == agent.Stale && (s.name == signals.Child || s.name == signals.Hold) {
+		if in != nil && bad.Code == agent.Stale && between {
 			continue // runs tell each other more than once
 		}
 		r.must(loop.Refused{Verb: s.name, Err: bad})

@@ -7,7 +7,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -85,13 +87,19 @@ func (b *bench) elsewhere() *bench {
 	return &other
 }
 
-// freeAddress is a port of loopback that nobody has.
+// freeAddress is a port of loopback that nobody has, of those that the system does not
+// give away by itself: else a server of another test might have it a moment later.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // nothingLeft checks that no server has the data directory and nothing lies about.

@@ -114,7 +114,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 
 	// The session goes on with what was said before, and shows what is new only.
 	r = b.run("run", "slow", "And now?", "--session", "s-1")
-	require.Equal(t, 1, r.exit, "its script has one reply, and the session has had more")
+	require.Equal(t, 1, r.exit, "its script has one reply, and the session has had more: %s", r.err)
 	require.NotContains(t, r.out, "Let me look.")
 }
 

@@ -24,7 +24,7 @@ func transcripts(t *testing.T) (dir string, chunks []string) {
 	prev := ""
 	for i, session := range []string{"s-1", "s-1", "lost"} {
 		m := agent.TextMessage(agent.RoleUser, session)
-		prev, err = l.Seal(t.Context(), prev, session, "r", []agent.Event{{Seq: int64(i) + 1, Type: agent.Said, Message: &m}})
+		prev, err = l.Seal(t.Context(), prev, session, "r", false, []agent.Event{{Seq: int64(i) + 1, Type: agent.Said, Message: &m}})
 		require.NoError(t, err)
 		chunks = append(chunks, filepath.Join(dir, "chunks", prev[:2], prev))
 		if session == "s-1" {

@@ -16,8 +16,9 @@ import (
 )
 
 // Decode reads one JSON object into a struct and refuses, with the path of the
-// field, what the wire refuses (§1): an unknown field, a wrong type, null, a
-// blank string, a size over most bytes (zero: 64 kB) and a depth over 32. No
+// field, what the wire refuses (§1): an unknown field, one that is there twice, a
+// wrong type, null, a blank string, a size over most bytes (zero: 64 kB) and a depth
+// over 32. No
 // data at all is an empty object. The error's code is [agent.InvalidInput] or
 // [agent.TooLarge]; the value is not to be used then.
 func Decode(data []byte, into any, most int) error {
@@ -38,6 +39,9 @@ func Decode(data []byte, into any, most int) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return agent.Errorf(agent.InvalidInput, "the payload has something behind its JSON object")
+	}
+	if path := agent.JSONTwice(data); path != "" {
+		return refuse(path, "is there twice")
 	}
 	if err := check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
 		return err

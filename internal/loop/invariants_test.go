@@ -15,7 +15,12 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	if h, ok := t.(*testing.T); ok {
 		h.Helper()
 	}
-	require.False(t, before.Phase == Ended, "nothing leaves an end")
+	if before.Phase == Ended {
+		before.Refused = after.Refused // which is shown, and is no more than that
+		require.Equal(t, before, after, "nothing leaves an end")
+		require.Empty(t, effects)
+		return
+	}
 	require.GreaterOrEqual(t, after.Log.Seq, before.Log.Seq)
 	last := after.Log.Seq
 	for i, e := range slices.Backward(after.Log.Tail) {
@@ -29,6 +34,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.True(t, kept, "the result of %s was dropped", c.ID)
 	}
 	checkPairs(t, after)
+	checkTurns(t, after)
 	completes := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Complete); return ok })
 	require.Equal(t, after.Phase == Ended, completes, "an end is told when it is reached")
 	if after.Phase == Ended {
@@ -174,6 +180,22 @@ func told(s State, c Call) bool {
 		}
 	}
 	return false
+}
+
+// checkTurns wants every turn to end before the next one begins.
+func checkTurns(t require.TestingT, s State) {
+	open := 0
+	for _, e := range s.Log.Tail {
+		switch e.Type {
+		case agent.RunStarted:
+			open = 0
+		case agent.TurnStarted:
+			require.Zero(t, open, "turn %d has no end before event %d", open, e.Seq)
+			open = e.Turn
+		case agent.TurnEnded:
+			open = 0
+		}
+	}
 }
 
 // checkPairs wants every message with tool calls to be followed by one with

@@ -253,10 +253,12 @@ type (
 	// the grace is taken.
 	Abandon struct{ Grace agent.Duration }
 	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
-	// which is its last. Final tells that the run ends with it.
+	// which is its last. Final tells that the run ends with it, and
+	// Within that this may be done in the task in which the run closes.
 	Seal struct {
-		To    int64
-		Final bool
+		To     int64
+		Final  bool
+		Within bool
 	}
 	// Wake asks for a [Tick] at a time, in the place of the one that was asked for
 	// before; a zero time asks for none.

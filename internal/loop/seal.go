@@ -27,7 +27,14 @@ func (s *step) seal(final bool) {
 		return // the store has failed, and is given time
 	}
 	s.Log.Sealing, s.Log.Behind = s.Log.Seq, false
-	s.do(Seal{To: s.Log.Seq, Final: final})
+	s.do(Seal{To: s.Log.Seq, Final: final, Within: final && s.alone()})
+}
+
+// alone tells whether a run is at an end to which nobody brought it, and nothing is in
+// flight that could come back. A task that closes the run and that something comes
+// into is done again, and whoever said an update in it would be told of a failure.
+func (s *step) alone() bool {
+	return s.Outcome.Status == agent.Completed && s.verb == "" && !s.liveChildren()
 }
 
 // sealed drops from the tail what is stored.

@@ -242,7 +242,6 @@ func (s State) clone() State {
 	s.Park = copied(s.Park)
 	s.Giving = copied(s.Giving)
 	s.Stopping = copied(s.Stopping)
-	s.Log.Tail = slices.Clip(s.Log.Tail)
 	return s
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -173,8 +174,18 @@ func (s *step) record(e agent.Event) {
 	if e.Outcome != nil {
 		e.Outcome.Seq = e.Seq
 	}
-	s.Log.Tail = append(s.Log.Tail, e)
+	s.Log.Tail = behind(s.Log.Tail, e)
 	s.Log.Bytes += e.Size()
+}
+
+// behind puts an event at the end of a tail. Copying what is there would make the
+// thousandth of what is said within one task cost a thousand times the first: where
+// the array has room that no state has taken, which has no number, the event goes there.
+func behind(tail []agent.Event, e agent.Event) []agent.Event {
+	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
+		tail = slices.Clip(tail) // another state went on from here
+	}
+	return append(tail, e)
 }
 
 // tell records an event of a run that has begun its part of the log; what came

@@ -277,7 +277,9 @@ func (s *step) refusedVerb(in Refused) {
 	if n := len(s.Refused) - maxRefused; n > 0 {
 		s.Refused = slices.Clone(s.Refused[n:])
 	}
-	s.tell(agent.Event{Type: agent.VerbRefused, Refusal: &r})
+	if s.Phase != Ended { // what is stored then is all: the status alone shows it
+		s.tell(agent.Event{Type: agent.VerbRefused, Refusal: &r})
+	}
 }
 
 // acknowledge answers the verb of this step, and remembers the answer.

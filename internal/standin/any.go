@@ -57,13 +57,14 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 	if min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 || u.Total() < 0 {
 		t.Errorf("the usage is %+v", u)
 	}
-	var text strings.Builder
+	var text, thinking strings.Builder
 	calls := 0
 	for _, p := range reply.Parts {
 		switch p.Type {
 		case agent.PartText:
 			text.WriteString(p.Text)
 		case agent.PartThinking:
+			thinking.WriteString(p.Text)
 		case agent.PartCall:
 			calls++
 			checkCall(t, p.Call)
@@ -77,6 +78,9 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 	// What a server gives as the account of a refusal was never emitted.
 	if heard := e.Text.String(); heard != text.String() && reply.Finish != model.FinishFiltered {
 		t.Errorf("emitted %q, and replied %q", heard, text.String())
+	}
+	if heard := e.Thinking.String(); heard != thinking.String() {
+		t.Errorf("emitted the thinking %q, and replied %q", heard, thinking.String())
 	}
 	asJSON(t, reply)
 }

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
@@ -107,12 +109,24 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 	return out
 }
 
-// responseReply is put together from items, each of which comes whole at its end.
+// responseReply is put together from items, each of which comes whole at its end. What
+// was emitted of an item before counts, also where the item is another then or never
+// comes, as from servers that imitate the form.
 type responseReply struct {
 	emit    func(model.Delta)
 	items   []responseItem
+	heard   map[int64]*words // of items that have not come
+	all     words
 	refused bool
 	end     *responses.Response // the last event's
+}
+
+// words are what was emitted.
+type words struct{ text, thinking strings.Builder }
+
+func (w *words) add(d model.Delta) {
+	w.text.WriteString(d.Text)
+	w.thinking.WriteString(d.Thinking)
 }
 
 type responseItem struct {
@@ -127,12 +141,16 @@ func (r *responseReply) take(data []byte) (bool, *problem, error) {
 	}
 	switch ev.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		r.emit(model.Delta{Text: ev.Delta})
+		r.refused = r.refused || ev.Type == "response.refusal.delta"
+		r.hear(ev.OutputIndex, model.Delta{Text: ev.Delta})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		r.emit(model.Delta{Thinking: ev.Delta})
+		r.hear(ev.OutputIndex, model.Delta{Thinking: ev.Delta})
 	case "response.output_item.done":
 		r.item(ev.OutputIndex, ev.Item)
 	case "response.completed", "response.incomplete":
+		if len(r.items) == 0 {
+			r.itemsOf(ev.Response)
+		}
 		r.end = &ev.Response
 		return true, nil, nil
 	case "response.failed", "response.cancelled":
@@ -151,17 +169,7 @@ func (r *responseReply) takeWhole(data []byte) (*problem, error) {
 	default:
 		return responseProblem(whole), nil
 	}
-	for i, item := range whole.Output {
-		r.item(int64(i), item)
-		for _, p := range r.items[len(r.items)-1].parts {
-			switch p.Type {
-			case agent.PartText:
-				r.emit(model.Delta{Text: p.Text})
-			case agent.PartThinking:
-				r.emit(model.Delta{Thinking: p.Text})
-			}
-		}
-	}
+	r.itemsOf(whole)
 	r.end = &whole
 	return nil, nil
 }
@@ -174,43 +182,97 @@ func responseProblem(r responses.Response) *problem {
 	return p
 }
 
+func (r *responseReply) itemsOf(whole responses.Response) {
+	for i, item := range whole.Output {
+		r.item(int64(i), item)
+	}
+}
+
 func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion) {
-	it := responseItem{index: index}
-	add := func(p agent.Part) { it.parts = append(it.parts, p) }
+	var says model.Delta
+	signature := ""
 	switch item.Type {
 	case "message":
 		for _, c := range item.Content {
 			r.refused = r.refused || c.Refusal != ""
-			if text := c.Text + c.Refusal; text != "" {
-				add(agent.Part{Type: agent.PartText, Text: text})
-			}
+			says.Text += c.Text + c.Refusal
 		}
 	case "reasoning":
-		p := agent.Part{Type: agent.PartThinking, Signature: item.EncryptedContent}
 		for _, s := range item.Summary {
-			p.Text += s.Text
+			says.Thinking += s.Text
 		}
-		if p.Text != "" || p.Signature != "" {
-			add(p)
-		}
-	case "function_call":
-		add(model.Call(item.CallID, item.Name, item.Arguments.OfString))
+		signature = item.EncryptedContent
+	}
+	if r.heard[index] == nil {
+		r.hear(index, says)
+	}
+	it := r.spoken(index, signature)
+	if item.Type == "function_call" {
+		it.parts = append(it.parts, model.Call(item.CallID, item.Name, item.Arguments.OfString))
 	}
 	r.items = append(r.items, it)
 }
 
+// hear emits what comes of an item, and keeps it until the item is there.
+func (r *responseReply) hear(index int64, d model.Delta) {
+	if d == (model.Delta{}) {
+		return
+	}
+	if r.heard[index] == nil {
+		r.heard[index] = &words{}
+	}
+	r.heard[index].add(d)
+	r.all.add(d)
+	r.emit(d)
+}
+
+// spoken makes an item of what was heard of it.
+func (r *responseReply) spoken(index int64, signature string) responseItem {
+	it := responseItem{index: index}
+	h := r.heard[index]
+	if h == nil {
+		h = &words{}
+	}
+	delete(r.heard, index)
+	if h.thinking.Len() > 0 || signature != "" {
+		it.parts = append(it.parts, agent.Part{Type: agent.PartThinking, Text: h.thinking.String(), Signature: signature})
+	}
+	if h.text.Len() > 0 {
+		it.parts = append(it.parts, agent.Part{Type: agent.PartText, Text: h.text.String()})
+	}
+	return it
+}
+
+// reply is nil also where items were mixed up so that what was emitted is not what
+// they say one after the other: somebody has read what nobody would find again.
 func (r *responseReply) reply() *model.Reply {
 	if r.end == nil {
 		return nil
 	}
-	slices.SortStableFunc(r.items, func(a, b responseItem) int { return int(a.index - b.index) })
+	for index := range r.heard {
+		r.items = append(r.items, r.spoken(index, ""))
+	}
+	slices.SortStableFunc(r.items, func(a, b responseItem) int { return cmp.Compare(a.index, b.index) })
 	u := r.end.Usage
 	out := &model.Reply{Usage: usage(u.InputTokens, u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens,
 		u.OutputTokens, u.OutputTokensDetails.ReasoningTokens, u.TotalTokens)}
 	calls := false
+	var says words
 	for _, it := range r.items {
 		out.Parts = append(out.Parts, it.parts...)
-		calls = calls || slices.ContainsFunc(it.parts, func(p agent.Part) bool { return p.Type == agent.PartCall })
+		for _, p := range it.parts {
+			switch p.Type {
+			case agent.PartText:
+				says.add(model.Delta{Text: p.Text})
+			case agent.PartThinking:
+				says.add(model.Delta{Thinking: p.Text})
+			default:
+				calls = true
+			}
+		}
+	}
+	if says.text.String() != r.all.text.String() || says.thinking.String() != r.all.thinking.String() {
+		return nil
 	}
 	var said model.Finish
 	if r.end.Status == responses.ResponseStatusIncomplete {

@@ -59,6 +59,22 @@ var responseReplies = []struct {
 	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Look it up.", Signature: "d2hvbGU="},
 		model.Call("call_a", "weather", `{"city":"Rome"}`), model.Call("call_b", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
 }, {
+	name:   "text whose item never comes",
+	events: []string{created, written("reasoning_text", 0, "Hm."), written("output_text", 1, "Hello"), written("output_text", 1, ", wörld"), ended("completed", "")},
+	want:   model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Hm."}, said("Hello, wörld")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "text whose item says something else",
+	events: []string{created, written("output_text", 0, " Hello"), done(0, message("Hello")), done(1, message(", wörld")), ended("completed", "")},
+	want:   model.Reply{Parts: []agent.Part{said(" Hello"), said(", wörld")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "items that come at the end alone",
+	events: []string{created, written("output_text", 0, "Hello"), ended("completed", `,"output":[`+message("Hello")+`,`+functionCall("call_a", "now", "{}")+`]`)},
+	want:   model.Reply{Parts: []agent.Part{said("Hello"), model.Call("call_a", "now", "{}")}, Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name:   "a refusal whose item never comes",
+	events: []string{created, written("refusal", 0, "I can't."), ended("completed", "")},
+	want:   model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishFiltered, Usage: plainUsage},
+}, {
 	name:   "nothing that is of use",
 	events: []string{created, done(0, `{"type":"reasoning","id":"rs","summary":[]}`), done(1, `{"type":"web_search_call","id":"w","status":"completed"}`), ended("completed", "")},
 	want:   model.Reply{Finish: model.FinishStop, Usage: plainUsage},
@@ -99,6 +115,15 @@ func TestWholeResponse(t *testing.T) {
 		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA=="}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
 		Finish: model.FinishCalls, Usage: plainUsage,
 	}, h)
+}
+
+// Two texts at once can't be told apart by who hears them: it is as a stream that
+// broke off.
+func TestMixedUpItemsAreNoReply(t *testing.T) {
+	m, s := serveResponses(t, standin.Drip(events(created, written("output_text", 1, "b"), written("output_text", 0, "a"), ended("completed", "")), 0))
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTransient {
+		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
+	}
 }
 
 func TestResponseFaults(t *testing.T) {

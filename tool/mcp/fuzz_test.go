@@ -1,17 +1,60 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
 )
+
+// Whatever a server writes, every message in it is read, in its order and as it is,
+// and the rest is left out.
+func FuzzLines(f *testing.F) {
+	for _, lines := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n", `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"no"}}` + "\n\n" + `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`,
+		"Server ready\r\n" + `[{"jsonrpc":"2.0","id":1,"result":{}},null,{"jsonrpc":"2.0","id":2,"result":{}}]` + "\n[]\n[1\n", `{"jsonrpc":"1.0"}`, strings.Repeat("x", 70_000) + "\n" + `{"jsonrpc":"2.0","id":3,"method":"ping"}`,
+	} {
+		f.Add([]byte(lines))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := newConn(nil, nil, slog.New(slog.DiscardHandler))
+		c.reader.Reset(bytes.NewReader(data))
+		var want, got [][]byte
+		for line := range bytes.Lines(data) {
+			var batch []json.RawMessage
+			if !bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")) || json.Unmarshal(line, &batch) != nil {
+				batch = []json.RawMessage{line}
+			}
+			for _, raw := range batch {
+				if msg, err := jsonrpc.DecodeMessage(raw); err == nil {
+					want = append(want, encoded(t, msg))
+				}
+			}
+		}
+		msg, err := c.Read(t.Context())
+		for ; err == nil && len(got) <= len(want); msg, err = c.Read(t.Context()) {
+			got = append(got, encoded(t, msg))
+		}
+		require.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, c.broken(), io.EOF)
+		require.Equal(t, want, got)
+	})
+}
+
+func encoded(t *testing.T, msg jsonrpc.Message) []byte {
+	raw, err := jsonrpc.EncodeMessage(msg)
+	require.NoError(t, err)
+	return raw
+}
 
 // Whatever a server answers to a call, it is a text that can be stored, or a failure
 // that says why.

@@ -82,6 +82,11 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
 		}},
 		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments is not a JSON Schema: invalid value for \"type\": \"7\""}},
+		{"schemas without end", "    rules: [{do: deny, arguments: {$ref: '#'}}]\n    client_tools: [{name: pay, input: {allOf: [{$Ref: '#'}]}}]\n    output: {type: object, properties: {a: {$ref: '#/properties/a'}}}\n", []string{
+			"fermata.yaml:4: agents.a.rules[0].arguments is not a JSON Schema: it leads back to itself",
+			"fermata.yaml:5: agents.a.client_tools[0].input is not a JSON Schema: it leads back to itself",
+			"fermata.yaml:6: agents.a: output is a JSON Schema that can't be used: it leads back to itself",
+		}},
 		{"client tools", "    client_tools:\n      - {name: \"a b\"}\n      - {name: finish}\n      - {name: pay}\n      - name: pay\n        input: {type: 7}\n", []string{
 			`fermata.yaml:5: agents.a.client_tools[0]: tool "a b": use 1 to 64 letters, digits, '_' or '-', beginning with a letter`,
 			`fermata.yaml:6: agents.a.client_tools[1]: the name "finish" is taken; use another`,

@@ -1,0 +1,124 @@
+package activities
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	sdktest "go.temporal.io/sdk/testsuite"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// liveRun is a server with one run that lives, and a worker that answers for it.
+type liveRun struct {
+	client.Client
+	open signals.Open
+	// ahead is what the worker makes of what is behind the run's last task, and then what
+	// came of that.
+	ahead, then []agent.Event
+	length      int64
+	// sealed tells that all was stored since the head was read.
+	sealed bool
+}
+
+func (l *liveRun) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: "live", RunId: "run-1"}, FirstRunId: "run-1", Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: l.length,
+	}}, nil
+}
+
+type openAnswer struct {
+	converter.EncodedValue
+	open signals.Open
+}
+
+func (a openAnswer) Get(into any) error { *into.(*signals.Open) = a.open; return nil }
+
+func (l *liveRun) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	now := l.open
+	now.Events = append(now.Events[:len(now.Events):len(now.Events)], l.ahead...)
+	if l.ahead != nil {
+		l.ahead, l.open.Events = nil, append(l.open.Events, l.then...)
+		l.length += 3
+	}
+	return openAnswer{open: now}, nil
+}
+
+// forked is where a fork of the live run begins, behind its first turn, and the log
+// that it has. The turn's end, event 4, is not stored. The answers of so many attempts
+// are lost.
+func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateResult, []agent.Event) {
+	t.Helper()
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	log := store.NewLog(dir)
+	l.open.Head, err = log.Seal(t.Context(), "", "live", "run-1", false, []agent.Event{
+		{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "run-1", Spec: &agent.Spec{}}},
+		{Seq: 2, Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser, Parts: []agent.Part{{Type: agent.PartText, Text: "go"}}}},
+		{Seq: 3, Type: agent.TurnStarted, Turn: 1},
+	})
+	require.NoError(t, err)
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "live", Run: "run-1", Status: agent.Running, Digest: l.open.Head, Seq: 3, Numbers: stored}))
+	if l.sealed {
+		l.open.Head, err = log.Seal(t.Context(), l.open.Head, "live", "run-1", false, l.open.Events)
+		l.open.Events = nil
+		require.NoError(t, err)
+	}
+	deeds := &Deeds{Client: l, Log: log}
+	var suite sdktest.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	deeds.Register(env)
+	in := LocateInput{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Begun: time.Unix(1, 0)}
+	for range lost {
+		_, err = env.ExecuteActivity(Locate.Name, in)
+		require.NoError(t, err)
+	}
+	v, err := env.ExecuteActivity(Locate.Name, in)
+	require.NoError(t, err)
+	var out LocateResult
+	require.NoError(t, v.Get(&out))
+	view, err := log.View(t.Context(), out.Head)
+	require.NoError(t, err)
+	head, err := dir.Head(t.Context(), "fork")
+	require.NoError(t, err)
+	require.Equal(t, []any{out.Head, out.Numbers}, []any{head.Digest, head.Numbers})
+	return out, view.Events()
+}
+
+var turnEnded = agent.Event{Seq: 4, Type: agent.TurnEnded, Turn: 1, Checkpoint: &agent.Checkpoint{}}
+
+// A fork of a live run counts on from what its log has: also from what the live run
+// has not stored, or stored just now (OA-87).
+func TestAForkCountsOnFromItsLog(t *testing.T) {
+	for _, sealed := range []bool{false, true} {
+		l := &liveRun{sealed: sealed, open: signals.Open{Events: []agent.Event{
+			turnEnded,
+			{Seq: 5, Type: agent.RequestOpened, Request: &agent.Request{ID: "q-3", Suspension: "s-2"}},
+		}}}
+		out, _ := l.forked(t, agent.Numbers{Suspension: 1, Request: 1, Child: 7}, 1)
+		require.Equal(t, agent.Numbers{Suspension: 2, Request: 3, Child: 7}, out.Numbers)
+	}
+}
+
+// A worker that answers ahead of the run's next task may tell what never comes to be:
+// the log of a fork has none of it.
+func TestAForkIsNotAheadOfTheRun(t *testing.T) {
+	l := &liveRun{
+		open:  signals.Open{Events: []agent.Event{turnEnded}},
+		ahead: []agent.Event{{Seq: 5, Type: agent.TurnStarted, Turn: 2}},
+		then:  []agent.Event{{Seq: 5, Type: agent.HoldLaid, Turn: 1, Hold: &agent.Hold{ID: "h-1"}}},
+	}
+	_, events := l.forked(t, agent.Numbers{}, 0)
+	require.Len(t, events, 4)
+	require.Equal(t, agent.TurnEnded, events[3].Type)
+}

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// JSONTwice is the path, as "input.parts[1].text", of a name that stands twice in one
+// object of a text in JSON; empty where none does. Of such a name some readers take
+// the first value, some the last, and encoding/json a part of each, so that what was
+// looked at is not what is done. It reads no more than brackets and strings, and is
+// for texts that are JSON: of others the answer means nothing.
+func JSONTwice(raw []byte) string {
+	var open []level
+	for i := 0; i < len(raw); i++ {
+		inner := len(open) - 1
+		switch c := raw[i]; {
+		case c == '{' || c == '[':
+			open = append(open, level{object: c == '{'})
+		case c == '"':
+			text := quoted(raw[i:])
+			i += len(text) - 1
+			named := bytes.HasPrefix(bytes.TrimLeft(raw[i+1:], " \t\r\n"), []byte(":"))
+			if named && inner >= 0 && open[inner].enter(text) {
+				return pathOf(open)
+			}
+		case inner < 0:
+		case c == ',':
+			open[inner].index++
+		case c == '}' || c == ']':
+			open = open[:inner]
+		}
+	}
+	return ""
+}
+
+// quoted is the string that a text begins with, with its quotes.
+func quoted(text []byte) []byte {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[:i+1]
+		}
+	}
+	return text
+}
+
+// level is an object or a list that is open.
+type level struct {
+	object bool
+	names  map[string]bool
+	name   string // the last one
+	index  int    // of the value, from 0
+}
+
+// enter notes a name, and tells whether it was there before. One name can be written
+// in many ways.
+func (l *level) enter(text []byte) bool {
+	l.name = string(bytes.Trim(text, `"`))
+	if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) {
+		_ = json.Unmarshal(text, &l.name) // where it is no string it stays as it is
+	}
+	if l.names[l.name] {
+		return true
+	}
+	if l.names == nil {
+		l.names = map[string]bool{}
+	}
+	l.names[l.name] = true
+	return false
+}
+
+func pathOf(open []level) string {
+	var path strings.Builder
+	for _, l := range open {
+		if l.object {
+			path.WriteString("." + l.name)
+		} else {
+			path.WriteString("[" + strconv.Itoa(l.index) + "]")
+		}
+	}
+	return strings.TrimPrefix(path.String(), ".")
+}

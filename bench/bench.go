@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// benchmark is something to measure, by the name that it is called by.
+type benchmark struct {
+	name, about string
+	example     string // flags worth showing
+	reps        int    // repetitions, where nobody says how many
+	run         func(context.Context, *bench) error
+}
+
+// bench is a benchmark on its way.
+type bench struct {
+	*options
+	*result
+	reps int
+}
+
+// wants tells whether a cell is to be measured.
+func (b *bench) wants(cell string) bool { return b.only == nil || b.only.MatchString(cell) }
+
+// pick is a benchmark's size: the usual one, or that of -quick.
+func pick[T any](b *bench, usual, quick T) T {
+	if b.quick {
+		return quick
+	}
+	return usual
+}
+
+// sample is what one repetition of one side measured, by what it is.
+type sample map[string]float64
+
+func (s sample) String() string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(s)) {
+		parts = append(parts, fmt.Sprintf("%s %s", what, number(s[what])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// side is one of those that are compared.
+type side struct {
+	name string
+	once func(ctx context.Context, rep int) (sample, error)
+}
+
+// taken are samples by side, in the order in which they were taken.
+type taken map[string][]sample
+
+// of are the samples of one measure.
+func (t taken) of(side, what string) []float64 {
+	var list []float64
+	for _, s := range t[side] {
+		if v, ok := s[what]; ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// inTurns measures a cell: A B A B, so that whatever else the machine does meets
+// all sides. What was wrong in a repetition is a fault of the benchmark, which goes on.
+func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken, error) {
+	t := taken{}
+	for rep := range b.reps {
+		for _, one := range sides {
+			once, cancel := context.WithTimeout(ctx, 4*patience)
+			s, err := one.once(once, rep)
+			cancel()
+			if errors.As(err, new(*wrong)) {
+				b.Faults = append(b.Faults, fmt.Sprintf("%s, %s, repetition %d: %v", cell, one.name, rep+1, err))
+				err = nil
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s, repetition %d: %w", cell, one.name, rep+1, err)
+			}
+			t[one.name] = append(t[one.name], s)
+			fmt.Fprintf(b.progress, "%s: %s, %s %d: %s\n", b.Name, cell, one.name, rep+1, s)
+		}
+	}
+	return t, nil
+}
+
+// warm does once what is not measured: connections, caches and code that the first
+// repetition would pay for.
+func warm(ctx context.Context, sides ...side) error {
+	for _, one := range sides {
+		if _, err := one.once(ctx, -1); err != nil {
+			return fmt.Errorf("warming up %s: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+// wrong is what a side did that it must not do: it is reported, and ends nothing.
+type wrong struct{ error }
+
+func fault(format string, args ...any) error { return &wrong{fmt.Errorf(format, args...)} }
+
+// ms is a duration as figures have it.
+func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+func since(t time.Time) float64 { return ms(time.Since(t)) }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// The agents of the stories.
+const (
+	leadAgent   = "lead"
+	helperAgent = "helper"
+	scoutAgent  = "scout"
+	daemonAgent = "watcher"
+)
+
+// The tools of the stories; see tools.go for what they do.
+const (
+	payTool    = "pay"    // an effect that must not be made twice
+	wireTool   = "wire"   // the same, after somebody has approved
+	bookTool   = "book"   // an effect that may be made again by its key
+	ponderTool = "ponder" // takes long, and changes nothing
+	lookTool   = "look"   // local
+	signTool   = "sign"   // the client's
+)
+
+// silence is how long a model may say nothing: short, since many do.
+const silence = 2 * time.Second
+
+// definitions are the agents as every worker has them.
+func definitions() []agent.Definition {
+	approval := []agent.Rule{{Do: agent.Ask, Tools: []string{wireTool}, Reason: "money goes out"}}
+	list := []agent.Definition{
+		{
+			Name: leadAgent, Tools: []string{payTool, wireTool, bookTool, ponderTool, lookTool, agent.AskUserTool, agent.ParkTool},
+			ClientTools: []agent.ToolSpec{{Name: signTool, Input: json.RawMessage(`{"type":"object"}`)}}, Rules: approval,
+			Agents: []agent.SubAgent{{Agent: helperAgent}, {Agent: scoutAgent}}, Lifecycle: true,
+			Limits: agent.Limits{Turns: 30}, OnLimit: agent.AskOnReached, OnLoop: agent.AskOnReached,
+		},
+		{
+			Name: helperAgent, Tools: []string{payTool, wireTool, bookTool, ponderTool, agent.AskUserTool}, Rules: approval,
+			Agents: []agent.SubAgent{{Agent: scoutAgent, Tools: []string{payTool, bookTool, ponderTool}}}, Limits: agent.Limits{Turns: 20},
+			Asking: agent.Patience{Deadline: agent.Duration(15 * time.Second), Default: "Nobody is there."},
+		},
+		{Name: scoutAgent, Tools: []string{payTool, bookTool, ponderTool, lookTool}, Limits: agent.Limits{Turns: 20}},
+		{
+			Name: daemonAgent, Tools: []string{payTool, bookTool, lookTool}, Daemon: &agent.Daemon{Every: agent.Duration(20 * time.Second)},
+			Limits: agent.Limits{Turns: 20},
+		},
+	}
+	for i := range list {
+		list[i].Model, list[i].ModelSilence, list[i].ModelTimeout = modelName, agent.Duration(silence), agent.Duration(20*time.Second)
+	}
+	return list
+}
+
+// modelName is the model of all of them: the stand-in's.
+const modelName = "standin/m"

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// audit looks whether what was promised held.
+type audit struct {
+	*crowd
+	desk   *desk
+	store  store.Store
+	worker *worker.Options
+
+	live    map[string]client.Listed
+	ledgers map[string]*ledger
+}
+
+// look looks at everything. Its error is that it could not.
+func (a *audit) look(ctx context.Context) (err error) {
+	if a.live, err = a.crowd.live(ctx); err != nil {
+		return err
+	}
+	a.rests(ctx)
+	if err := a.logs(ctx); err != nil {
+		return err
+	}
+	if err := a.ends(ctx); err != nil {
+		return err
+	}
+	if err := a.effects(); err != nil {
+		return err
+	}
+	a.messages(ctx)
+	a.answers()
+	checked, err := store.NewLog(a.store).Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range checked.Faults {
+		a.report.find(f.Session, "", "its log can't be read: %s: %s", f.Code, f.Message)
+	}
+	return a.replays(ctx)
+}
+
+// rests looks at the runs that have not ended: only daemons that are held may.
+func (a *audit) rests(ctx context.Context) {
+	for _, session := range slices.Sorted(maps.Keys(a.live)) {
+		l := a.live[session]
+		if p := parentOf(session); p != "" && a.live[p].Session == "" {
+			a.report.find(session, l.Run, "it lives, and the run above it has ended")
+		}
+		run, err := a.Get(ctx, session)
+		if err != nil {
+			a.report.find(session, l.Run, "it can't be found: %v", err)
+			continue
+		}
+		s, err := run.Status(ctx)
+		switch {
+		case err != nil:
+			a.report.find(session, l.Run, "its status can't be had: %v", err)
+		case s.Agent == daemonAgent && s.Status == agent.Suspended && len(s.Suspension.Held) > 0 && !a.stopped(session):
+			a.report.Rest = append(a.report.Rest, session+": a daemon, held")
+		default:
+			a.report.find(session, l.Run, "it came neither to an end nor to a rest that is meant: %s", restOf(s))
+		}
+	}
+}
+
+// logs reads every session's log, from the store and by way of the server.
+func (a *audit) logs(ctx context.Context) error {
+	a.ledgers = map[string]*ledger{}
+	for h, err := range a.store.Heads(ctx, "") {
+		if err != nil {
+			return fmt.Errorf("listing the store's sessions: %w", err)
+		}
+		stored, err := collect(client.StoredEvents(ctx, a.store, h.Session, ""))
+		if err != nil {
+			a.report.find(h.Session, h.Run, "its stored events can't be read: %v", err)
+		}
+		served, err := collect(a.Events(ctx, h.Session, nil))
+		if err != nil {
+			a.report.find(h.Session, h.Run, "its events can't be read: %v", err)
+		}
+		a.equal(h.Session, stored, served)
+		l := newLedger(h.Session, a.report.find)
+		l.read(served)
+		a.ledgers[h.Session] = l
+		a.report.Events += len(served)
+	}
+	a.report.Sessions = len(a.ledgers)
+	return nil
+}
+
+func collect(events func(func(client.Event, error) bool)) (list []client.Event, err error) {
+	for e, err := range events {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// equal wants a log to be the same wherever it is read, and for whoever read it as
+// it grew. The last of a live run's is not in the store.
+func (a *audit) equal(session string, stored, served []client.Event) {
+	if len(stored) != len(served) && (len(stored) > len(served) || a.live[session].Session == "") {
+		a.report.find(session, "", "the store has %d events, and the server tells %d", len(stored), len(served))
+	}
+	at := map[int64]string{}
+	for i, e := range served {
+		at[e.Seq] = line(e)
+		if i < len(stored) && at[e.Seq] != line(stored[i]) {
+			a.report.find(session, e.Run, "event %d is stored as %s and told as %s", e.Seq, line(stored[i]), at[e.Seq])
+		}
+	}
+	i := slices.IndexFunc(a.readers, func(r *reader) bool { return r.session == session })
+	if i < 0 {
+		return
+	}
+	read := a.readers[i].lines
+	a.report.Followed += len(read)
+	if len(read) != len(served) {
+		a.report.find(session, "", "whoever followed it was told %d events, and there are %d", len(read), len(served))
+	}
+	for _, seq := range slices.Sorted(maps.Keys(read)) {
+		if at[seq] != read[seq] {
+			a.report.find(session, "", "event %d was told as %s and is %s; later ones may differ too", seq, read[seq], at[seq])
+			return
+		}
+	}
+}
+
+// ends wants every run's end to be in its log as the server knows it.
+func (a *audit) ends(ctx context.Context) error {
+	seen := map[string]bool{}
+	for l, err := range a.List(ctx, client.Filter{}) {
+		if err != nil {
+			return err
+		}
+		a.report.Runs[string(l.Status)]++
+		if seen[l.Session] { // the session's last run comes first
+			continue
+		}
+		seen[l.Session] = true
+		log := a.ledgers[l.Session]
+		switch {
+		case log == nil && l.Status.Ended(): // it was ended before it began
+		case log == nil:
+			a.report.find(l.Session, l.Run, "it is %s and has no log", l.Status)
+		case l.Status.Ended() && log.run != l.Run && log.run != "":
+			if l.Turn > 0 {
+				a.report.find(l.Session, l.Run, "its log ends with run %s", log.run)
+			}
+		case l.Status.Ended() && (!log.over || log.last != l.Status):
+			a.report.find(l.Session, l.Run, "it is %s, and its log says %s (ended: %v)", l.Status, log.last, log.over)
+		case !l.Status.Ended() && log.over:
+			a.report.find(l.Session, l.Run, "it is %s, and its log says %s", l.Status, log.last)
+		}
+	}
+	return nil
+}
+
+// effects holds the journal and the logs against each other, call by call.
+func (a *audit) effects() error {
+	journal, err := a.desk.read()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, l := range a.ledgers {
+		for key, r := range l.results {
+			if known[key] {
+				continue // two sessions share it since one was forked from the other
+			}
+			known[key] = true
+			a.report.Calls[string(r.Status)]++
+			a.effect(l.session, key, r, journal[key])
+		}
+	}
+	for key, e := range journal {
+		a.report.Effects += e.done
+		if !known[key] {
+			a.report.find("", "", "the journal has a call of %s, key %s, that no log knows the result of", e.tool, key)
+		}
+	}
+	return nil
+}
+
+func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
+	made := r.Tool == payTool || r.Tool == wireTool
+	wrong := ""
+	switch {
+	case made && e.begun > 1:
+		wrong = "it was begun more than once, and may not be"
+	case made && e.done > 1:
+		wrong = "its effect was made more than once"
+	case made && r.Status == agent.CallOK && e.done != 1:
+		wrong = "it is ok, and has no effect"
+	case made && r.Status == agent.CallFailed && e.done != 0:
+		wrong = "it failed, and has its effect"
+	case (r.Status == agent.CallRejected || r.Status == agent.CallSkipped) && e.begun > 0:
+		wrong = "it was not to be made, and was begun"
+	case r.Tool == bookTool && r.Status == agent.CallOK && !a.desk.booked(key):
+		wrong = "it is ok, and nothing is booked"
+	}
+	if wrong != "" {
+		a.report.find(session, "", "the call %s of %s: %s (%d begun, %d made; the log says %s: %s)", key, r.Tool, wrong, e.begun, e.done, r.Status, r.Text)
+	}
+}
+
+// answers wants every request to have one answer at most, and whose it was told to be.
+func (a *audit) answers() {
+	won := map[string]string{}
+	for _, d := range a.decisions {
+		if d.became != string(agent.Accepted) {
+			continue
+		}
+		at := d.session + " " + d.request
+		if other, twice := won[at]; twice {
+			a.report.find(d.session, "", "the answers of %s and of %s to %s were both accepted", other, d.by, d.request)
+		}
+		won[at] = d.by
+		if l := a.ledgers[d.session]; l == nil || l.by[d.request] != d.by {
+			a.report.find(d.session, "", "the answer of %s to %s was accepted and is not in the log", d.by, d.request)
+		}
+	}
+}
+
+// replays replays every history, of open runs and of ended ones.
+func (a *audit) replays(ctx context.Context) error {
+	const all = 1 << 20
+	for v, err := range worker.Preflight(ctx, a.temporal, a.worker, &worker.PreflightOptions{Closed: all}) {
+		if err != nil {
+			return err
+		}
+		a.report.Executions++
+		if err := v.Err(); err != nil {
+			a.report.find(v.Session, v.Run, "its history does not replay: %v", err)
+		}
+	}
+	return nil
+}
+
+// messages wants what was accepted to be in the log once, what was refused not at
+// all, and what was left as a signal once or shown as refused.
+func (a *audit) messages(ctx context.Context) {
+	missing := map[string][]post{} // left as signals, by session and verb
+	for _, p := range a.posts {
+		n := 0
+		if l := a.ledgers[p.session]; l != nil {
+			n = l.tokens[p.token]
+		}
+		speaks := slices.Contains([]agent.Verb{agent.Send, agent.Emit, agent.Resume, doNext, doFork, doRetry}, p.verb)
+		if speaks {
+			a.report.Messages++
+		}
+		switch {
+		case n > 1:
+			a.report.find(p.session, "", "%s %s stands in the log %d times (it was %s)", p.verb, p.token, n, p.became)
+		case !speaks, p.became == wasLost:
+		case n == 0 && a.waits(ctx, p):
+		case p.became == string(agent.Accepted) && n == 0:
+			a.report.find(p.session, "", "%s %s was accepted and is not in the log", p.verb, p.token)
+		case p.became == wasLeft && n == 0:
+			missing[p.session+" "+string(p.verb)] = append(missing[p.session+" "+string(p.verb)], p)
+		case p.became != string(agent.Accepted) && p.became != wasLeft && n > 0:
+			a.report.find(p.session, "", "%s %s was refused (%s) and is in the log", p.verb, p.token, p.became)
+		}
+	}
+	for _, posts := range missing {
+		a.shown(ctx, posts)
+	}
+}
+
+// waits tells whether an event waits for the daemon's next run.
+func (a *audit) waits(ctx context.Context, p post) bool {
+	h, err := a.store.Head(ctx, p.session)
+	return err == nil && p.verb == agent.Emit && slices.ContainsFunc(h.Inbox.Events, func(e agent.EmitOrder) bool { return e.ID == p.id })
+}
+
+// shown wants signals that had no effect to be shown as refused: in the log or, where
+// one came with a run's end or before its beginning, in the status of that run. A status
+// shows so many and no more: those that may have been among the others are counted.
+func (a *audit) shown(ctx context.Context, posts []post) {
+	p := posts[0]
+	verb := p.verb
+	if verb == doNext {
+		verb = agent.Send
+	}
+	var logged []time.Time
+	if l := a.ledgers[p.session]; l != nil {
+		logged = l.refused[string(verb)]
+	}
+	beside, full, err := a.refusedBeside(ctx, p.session, string(verb), logged)
+	shown := len(logged) + beside
+	switch {
+	case err != nil:
+		a.report.find(p.session, "", "what its runs refused can't be had: %v", err)
+	case shown >= len(posts):
+	case full:
+		a.report.Unheard += len(posts) - shown
+	default:
+		a.report.find(p.session, "", "%d of %s were left as signals and are not in the log, and %d are shown as refused", len(posts), verb, shown)
+	}
+}
+
+// mostRefused is how many refusals a status shows.
+const mostRefused = 8
+
+// refusedBeside counts the refusals of a verb that the runs of a session show and that
+// its log does not have. full tells that one of them shows as many as it can.
+func (a *audit) refusedBeside(ctx context.Context, session, verb string, logged []time.Time) (n int, full bool, err error) {
+	page, err := a.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: "WorkflowId = " + signals.Quote(session) + " AND ExecutionStatus != 'ContinuedAsNew'",
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for _, info := range page.GetExecutions() {
+		s, err := signals.Status.Ask(ctx, a.temporal, session, info.GetExecution().GetRunId(), signals.None{})
+		if err != nil {
+			return n, full, err
+		}
+		full = full || len(s.Refused) >= mostRefused
+		for _, r := range s.Refused {
+			if r.Verb == verb && !slices.ContainsFunc(logged, r.At.Equal) {
+				n++
+			}
+		}
+	}
+	return n, full, nil
+}

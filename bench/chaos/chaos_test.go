@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+)
+
+// The test binary is the other processes too, as the program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && (os.Args[1] == serveCommand || os.Args[1] == workCommand) {
+		main()
+		return
+	}
+	m.Run()
+}
+
+// A small chaos finds nothing, and has done what it is for.
+func TestChaos(t *testing.T) {
+	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, progress: io.Discard}
+	r, err := o.run(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.verdict())
+	require.Positive(t, r.Strikes[blowKill])
+	require.Positive(t, r.Strikes[blowServer])
+	require.Positive(t, r.Effects)
+	require.Positive(t, r.Followed)
+	require.GreaterOrEqual(t, r.Executions, len(newPlan(o.seed, o.runs, o.lasts).Stories))
+	var text bytes.Buffer
+	require.NoError(t, r.show(&text, false))
+	require.Contains(t, text.String(), "findings: 0")
+}
+
+// A seed stands for one plan.
+func TestPlan(t *testing.T) {
+	one := newPlan(1, 64, time.Minute)
+	require.Equal(t, one, newPlan(1, 64, time.Minute))
+	require.NotEqual(t, one.Sayings, newPlan(2, 64, time.Minute).Sayings)
+	require.Len(t, one.Stories, 64)
+}
+
+// The auditor sees in a log what must not be.
+func TestLedger(t *testing.T) {
+	started := agent.Event{Type: agent.RunStarted, Started: &agent.Started{Run: "r1"}}
+	calls := agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleAssistant, Parts: []agent.Part{
+		{Type: agent.PartCall, Call: &agent.ToolCall{ID: "t1.1", Tool: payTool}},
+	}}}
+	results := agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleTool, Parts: []agent.Part{
+		{Type: agent.PartResult, Result: &agent.ToolResult{Call: "t1.1", Tool: payTool, Status: agent.CallOK}},
+	}}}
+	ended := agent.Event{Type: agent.RunCompleted, Outcome: &agent.Outcome{Status: agent.Completed}}
+	waits := agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-1"}}
+	opened := agent.Event{Type: agent.RequestOpened, Request: &agent.Request{ID: "q-1"}}
+	answered := agent.Event{Type: agent.RequestAnswered, Answer: &agent.Answered{Request: "q-1"}}
+	for name, c := range map[string]struct {
+		log  []agent.Event
+		want string
+	}{
+		"a sound one":             {[]agent.Event{started, calls, results, waits, opened, answered, ended, started, ended}, ""},
+		"a call without result":   {[]agent.Event{started, calls, ended}, "no result"},
+		"life after the end":      {[]agent.Event{started, ended, waits}, "follows the end"},
+		"a run in a run":          {[]agent.Event{started, started}, "before the one before had ended"},
+		"two suspensions at once": {[]agent.Event{started, waits, waits}, "s-1 opens"},
+		"a request twice":         {[]agent.Event{started, opened, opened}, "is opened again"},
+		"an answer twice":         {[]agent.Event{started, opened, answered, answered}, "decided before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReport(&options{})
+			require.Equal(t, c.want == "", len(found(r, c.log)) == 0, "%v", r.Findings)
+			if c.want != "" {
+				require.Contains(t, r.Findings[0], c.want)
+			}
+		})
+	}
+	r := newReport(&options{})
+	l := newLedger("x", r.find)
+	l.read([]client.Event{{Event: agent.Event{Seq: 1, Type: agent.RunStarted, Started: started.Started}}, {Event: agent.Event{Seq: 3, Type: agent.TurnStarted}}})
+	require.Contains(t, r.Findings[0], "event 3 follows event 1")
+}
+
+func found(r *report, log []agent.Event) []string {
+	var events []client.Event
+	for i, e := range log {
+		e.Seq = int64(i + 1)
+		events = append(events, client.Event{Event: e})
+	}
+	newLedger("x", r.find).read(events)
+	return r.Findings
+}
+
+// The auditor sees in the journal what must not be.
+func TestEffects(t *testing.T) {
+	for name, c := range map[string]struct {
+		journal string
+		status  agent.CallStatus
+		want    string
+	}{
+		"paid":                {"begin r/t1.1 pay\ndone r/t1.1 pay\n", agent.CallOK, ""},
+		"nobody knows":        {"begin r/t1.1 pay\ndone r/t1.1 pay\n", agent.CallUnknown, ""},
+		"said and not paid":   {"begin r/t1.1 pay\n", agent.CallOK, "has no effect"},
+		"paid twice":          {"begin r/t1.1 pay\ndone r/t1.1 pay\nbegin r/t1.1 pay\ndone r/t1.1 pay\n", agent.CallOK, "more than once"},
+		"failed and paid":     {"begin r/t1.1 pay\ndone r/t1.1 pay\n", agent.CallFailed, "has its effect"},
+		"rejected and begun":  {"begin r/t1.1 pay\n", agent.CallRejected, "was begun"},
+		"nobody's":            {"begin r/t1.1 pay\ndone r/t1.1 pay\nbegin r/t9.1 pay\n", agent.CallOK, "no log knows"},
+		"booked without file": {"begin r/t1.1 book\n", agent.CallOK, "nothing is booked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &desk{t.TempDir()}
+			require.NoError(t, d.open())
+			require.NoError(t, os.WriteFile(filepath.Join(d.dir, "journal"), []byte(c.journal), 0o600))
+			tool := payTool
+			if name == "booked without file" {
+				tool = bookTool
+			}
+			r := newReport(&options{})
+			l := newLedger("x", r.find)
+			l.results["r/t1.1"] = agent.ToolResult{Call: "t1.1", Tool: tool, Status: c.status}
+			a := &audit{crowd: &crowd{report: r}, desk: d, ledgers: map[string]*ledger{"x": l}}
+			require.NoError(t, a.effects())
+			if c.want == "" {
+				require.Empty(t, r.Findings)
+				return
+			}
+			require.Len(t, r.Findings, 1)
+			require.Contains(t, r.Findings[0], c.want)
+		})
+	}
+}

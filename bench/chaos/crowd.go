@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// crowd is the people outside, who speak to runs and remember what they were told.
+type crowd struct {
+	*client.Client
+	temporal temporal.Client
+	plan     *plan
+	report   *report
+	readers  []*reader
+	reading  sync.WaitGroup
+	stop     context.CancelFunc // of the readers
+
+	mu        sync.Mutex
+	posts     []post
+	decisions []decision
+}
+
+// post is a message or an event that was sent, which has a token of its own in it.
+type post struct {
+	token, session string
+	verb           agent.Verb
+	id             string
+	became         string
+}
+
+// decision is an answer to a request.
+type decision struct{ session, request, by, became string }
+
+// What became of something that was said, where it was not refused with a code.
+const (
+	wasLeft = "left" // as a signal: nobody has answered
+	wasLost = "lost" // it may have landed or not
+)
+
+func meet(at place, p *plan, r *report) (*crowd, error) {
+	t, err := at.dial()
+	if err != nil {
+		return nil, err
+	}
+	st, err := at.store()
+	if err != nil {
+		return nil, err
+	}
+	return &crowd{Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, plan: p, report: r}, nil
+}
+
+// begin starts a story. A start whose answer was lost is tried again, and finds the
+// session live then.
+func (c *crowd) begin(ctx context.Context, s story) {
+	o := &client.StartOptions{Session: s.Session}
+	if s.Park {
+		o.Park = &agent.Conditions{}
+	}
+	for ctx.Err() == nil {
+		soon, cancel := context.WithTimeout(ctx, sayWithin)
+		_, err := c.Start(soon, s.Agent, s.Text, o)
+		cancel()
+		became := c.became(s.Session, agent.Ack{Effect: agent.Accepted}, err)
+		if c.report.said("start", became); became != wasLost {
+			return
+		}
+	}
+}
+
+const sayWithin = 10 * time.Second
+
+// became says what became of something that was said.
+func (c *crowd) became(session string, ack agent.Ack, err error) string {
+	var e *agent.Error
+	switch {
+	case err == nil:
+		return string(ack.Effect)
+	case errors.Is(err, agent.Timeout), errors.Is(err, agent.Unreachable), errors.Is(err, agent.NoWorker):
+		return wasLost
+	case errors.As(err, &e):
+		return string(e.Code)
+	case errors.Is(err, context.Canceled):
+		return wasLost
+	}
+	c.report.find(session, "", "a refusal has no code: %v", err)
+	return "uncoded"
+}
+
+// token is what makes a message findable.
+func (s saying) token() string { return fmt.Sprintf("(m-%d)", s.N) }
+func (s saying) by() string    { return fmt.Sprintf("person-%d", s.N) }
+
+func (c *crowd) say(ctx context.Context, s saying) {
+	ctx, cancel := context.WithTimeout(ctx, 3*sayWithin)
+	defer cancel()
+	root := c.plan.Stories[s.Story].Session
+	switch s.Verb {
+	case agent.Answer:
+		c.decide(ctx, s)
+	case doNext:
+		_, err := c.Send(ctx, root, "more "+s.token(), &client.SendOptions{ID: "say" + s.token(), By: s.by()})
+		c.posted(s, root, c.became(root, agent.Ack{Effect: wasLeft}, err))
+	case doFork:
+		to := fmt.Sprintf("fork-%d", s.N)
+		a, err := c.Fork(ctx, root, &client.ForkOptions{NewSession: true, Session: to, Text: "again " + s.token(), By: s.by()})
+		c.anew(ctx, s, to, a, err)
+	case doRetry:
+		a, err := c.Retry(ctx, root, &client.ForkOptions{Text: "again " + s.token(), By: s.by()})
+		c.anew(ctx, s, root, a, err)
+	default:
+		c.command(ctx, s)
+	}
+}
+
+func (c *crowd) anew(ctx context.Context, s saying, session string, a *client.Anew, err error) {
+	if err == nil {
+		_, err = a.Begin(ctx)
+	}
+	c.posted(s, session, c.became(session, agent.Ack{Effect: agent.Accepted}, err))
+}
+
+// posted remembers a message.
+func (c *crowd) posted(s saying, session, became string) {
+	c.report.said(string(s.Verb), became)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.posts = append(c.posts, post{s.token(), session, s.Verb, "say" + s.token(), became})
+}
+
+// command says one of the verbs to a run of the story's tree.
+func (c *crowd) command(ctx context.Context, s saying) {
+	session := c.target(ctx, s)
+	o := agent.Order{ID: "say" + s.token(), By: s.by()}
+	var command agent.Command
+	switch s.Verb {
+	case agent.Pause:
+		command = agent.PauseOrder{Order: o, Reason: "chaos"}
+	case agent.Interrupt:
+		command = agent.InterruptOrder{Order: o, Reason: "chaos", Grace: agent.Duration(time.Duration(s.Pick%4) * time.Second)}
+	case agent.Resume:
+		command = agent.ResumeOrder{Order: o, Message: "go on " + s.token(), Fresh: s.Pick%7 == 0}
+	case agent.Stop:
+		command = agent.StopOrder{Order: o, Reason: "chaos", Deadline: agent.Duration(time.Duration(2+s.Pick%20) * time.Second)}
+	case agent.Cancel:
+		command = agent.CancelOrder{Order: o, Reason: "chaos"}
+	case agent.Send:
+		modes := []agent.SendMode{agent.SendSteer, agent.SendQueue, agent.SendInterrupt}
+		command = agent.SendOrder{Order: o, Text: "note " + s.token(), Mode: modes[s.Pick%len(modes)]}
+	case agent.Emit:
+		command = agent.EmitOrder{Order: o, Topic: topic, Payload: json.RawMessage(`{"n":"` + s.token() + `"}`)}
+	}
+	became := c.tell(ctx, session, command, s.Signal)
+	if s.Twice {
+		second := make(chan string)
+		go func() { second <- c.tell(ctx, session, command, s.Signal) }()
+		became = either(became, <-second)
+	}
+	c.posted(s, session, became)
+}
+
+// either is what became of something that was said twice with one id.
+func either(a, b string) string {
+	for _, became := range []string{string(agent.Accepted), wasLeft, wasLost} {
+		if a == became || b == became {
+			return became
+		}
+	}
+	return a
+}
+
+// tell says something once, by signal or update.
+func (c *crowd) tell(ctx context.Context, session string, command agent.Command, signal bool) string {
+	ctx, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	if signal {
+		return c.became(session, agent.Ack{Effect: wasLeft}, signals.SayLater(ctx, c.temporal, session, command))
+	}
+	ack, err := signals.Say(ctx, c.temporal, session, command)
+	return c.became(session, ack, err)
+}
+
+// target picks a live run of the story's tree, the root more often than others.
+// Events are for daemons, most of them.
+func (c *crowd) target(ctx context.Context, s saying) string {
+	at := s.Story
+	if s.Verb == agent.Emit && s.Pick%3 > 0 {
+		at = min(at-at%daemons+daemons-1, len(c.plan.Stories)-1)
+	}
+	root := c.plan.Stories[at].Session
+	if s.Pick%2 == 0 {
+		return root
+	}
+	var live []string
+	for l, err := range c.List(ctx, client.Filter{Query: "ExecutionStatus = 'Running' AND RootWorkflowId = " + signals.Quote(root)}) {
+		if err != nil {
+			return root // the server is away: so it will be for the verb
+		}
+		live = append(live, l.Session)
+	}
+	if len(live) == 0 {
+		return root
+	}
+	return live[s.Pick%len(live)]
+}
+
+// decide answers a request that is open somewhere; some by two people at once, and
+// some through the run at the top.
+func (c *crowd) decide(ctx context.Context, s saying) {
+	var open []agent.Request
+	for w, err := range c.Inbox(ctx, client.InboxFilter{}) {
+		if err != nil {
+			c.report.said("answer", wasLost)
+			return
+		}
+		open = append(open, w.Request)
+	}
+	if len(open) == 0 {
+		return
+	}
+	req := open[s.Pick%len(open)]
+	people := []string{s.by()}
+	if s.Twice {
+		people = append(people, s.by()+"-too")
+	}
+	var both sync.WaitGroup
+	for i, by := range people {
+		both.Go(func() { c.answer(ctx, req, s.Pick/7+i, by, s.Signal, s.Pick%5 == 0) })
+	}
+	both.Wait()
+}
+
+// answer says one of the answers that a request may have.
+func (c *crowd) answer(ctx context.Context, req agent.Request, choice int, by string, signal, through bool) {
+	session, id := req.Session, req.ID
+	if top, below, ok := strings.Cut(session, "/"); ok && through {
+		session, id = top, below+"/"+id
+	}
+	o := agent.Order{By: by}
+	var command agent.Command
+	switch {
+	case req.Type == agent.Approval && choice%3 == 0:
+		command = agent.RejectOrder{Order: o, Request: id, Reason: "chaos"}
+	case req.Type == agent.Approval:
+		command = agent.ApproveOrder{Order: o, Request: id, Digest: req.Digest}
+	case req.Type == agent.ClientTool:
+		command = agent.AnswerOrder{Order: o, Request: id, Data: json.RawMessage(`{"signed":true}`)}
+	case req.Type == agent.LimitAsk && choice%2 == 0:
+		command = agent.AnswerOrder{Order: o, Request: id, Text: "stop"}
+	case req.Type == agent.LimitAsk:
+		command = agent.AnswerOrder{Order: o, Request: id, Text: "continue"}
+	default:
+		command = agent.AnswerOrder{Order: o, Request: id, Text: "This way, says " + by}
+	}
+	became := c.tell(ctx, session, command, signal)
+	c.report.said(string(command.Verb()), became)
+	if session != req.Session && became == string(agent.Accepted) {
+		became = wasLeft // it was passed on
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.decisions = append(c.decisions, decision{req.Session, req.ID, by, became})
+}

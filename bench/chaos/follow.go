@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-agents/fermata/client"
+)
+
+// followed is how many stories there are to one whose events are read as they come.
+const followed = 4
+
+// reader reads a session's events while everything is disturbed, and comes back at
+// its cursor whenever it is cut off.
+type reader struct {
+	session string
+	cursor  string
+	last    int64
+	lines   map[int64]string // by number, as they were told
+}
+
+// follow begins to read.
+func (c *crowd) follow(ctx context.Context) {
+	ctx, c.stop = context.WithCancel(ctx)
+	for i, s := range c.plan.Stories {
+		if i%followed > 0 {
+			continue
+		}
+		r := &reader{session: s.Session, lines: map[int64]string{}}
+		c.readers = append(c.readers, r)
+		c.reading.Go(func() {
+			for ctx.Err() == nil {
+				c.read(ctx, r, true)
+				pause(ctx, 200*time.Millisecond)
+			}
+		})
+	}
+}
+
+// read reads from the cursor on. An error is the end of reading, and no more.
+func (c *crowd) read(ctx context.Context, r *reader, follow bool) error {
+	for e, err := range c.Events(ctx, r.session, &client.EventsOptions{After: r.cursor, Follow: follow}) {
+		if err != nil {
+			return err
+		}
+		if e.Seq != r.last+1 && r.last > 0 {
+			c.report.find(r.session, e.Run, "a reader was told event %d after event %d", e.Seq, r.last)
+		}
+		r.lines[e.Seq], r.cursor, r.last = line(e), e.Cursor(), e.Seq
+	}
+	return nil
+}
+
+// unfollow reads what is left, and ends.
+func (c *crowd) unfollow(ctx context.Context) {
+	c.stop()
+	c.reading.Wait()
+	for _, r := range c.readers {
+		if err := c.read(ctx, r, false); err != nil {
+			c.report.find(r.session, "", "its events can't be read on after %q: %v", r.cursor, err)
+		}
+	}
+}
+
+func line(e client.Event) string {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err.Error() // it differs from all others
+	}
+	return string(b)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// house is the processes, and whoever strikes them.
+type house struct {
+	place
+	server *room
+	rooms  [workers]*room
+	report *report
+	over   atomic.Bool // nothing that ends is a fault
+}
+
+// room is where a process is: one after another.
+type room struct {
+	command, name string
+
+	mu   sync.Mutex // held while the process is struck
+	proc *proc
+}
+
+func open(p place, r *report) (*house, error) {
+	h := &house{place: p, report: r, server: &room{command: serveCommand, name: "server"}}
+	for i := range h.rooms {
+		h.rooms[i] = &room{command: workCommand, name: fmt.Sprintf("worker-%d", i)}
+	}
+	for _, m := range h.all() {
+		var err error
+		if m.proc, err = p.start(m.command, m.name); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// all lists the rooms, the server's first.
+func (h *house) all() []*room { return append([]*room{h.server}, h.rooms[:]...) }
+
+// close ends all processes, the server's last.
+func (h *house) close() {
+	h.over.Store(true)
+	for i := len(h.rooms); i >= 0; i-- {
+		m := h.all()[i]
+		m.mu.Lock()
+		if m.proc != nil {
+			_ = m.proc.Process.Signal(syscall.SIGCONT) // one that is not stopped does not mind
+			m.proc.dismiss()
+		}
+		m.mu.Unlock()
+	}
+}
+
+// strike does what is planned. It returns when the process is there again.
+func (h *house) strike(ctx context.Context, s strike) {
+	m := h.server
+	if s.Blow != blowServer {
+		m = h.rooms[s.Worker]
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	h.report.struck(s.Blow)
+	if s.Blow == blowStop {
+		_ = m.proc.Process.Signal(syscall.SIGSTOP) // one that is gone is found by look
+		pause(ctx, s.For)
+		_ = m.proc.Process.Signal(syscall.SIGCONT)
+		return
+	}
+	h.look(m)
+	m.proc.kill()
+	pause(ctx, s.For)
+	h.fill(m)
+}
+
+// look finds out whether a process has ended by itself, which none may.
+func (h *house) look(m *room) {
+	if m.proc.ended() {
+		h.report.find("", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)
+	}
+}
+
+// refill bounds how long a process may take to be there again: a worker can't
+// begin without a server, and is started again until it can.
+const refill = time.Minute
+
+func (h *house) fill(m *room) {
+	for since := time.Now(); !h.over.Load(); {
+		p, err := h.start(m.command, m.name)
+		if err == nil {
+			m.proc = p
+			return
+		}
+		if !errors.Is(err, errEarly) || time.Since(since) > refill {
+			h.report.find("", "", "%s did not come back: %v", m.name, err)
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// mend replaces what has ended by itself, which is told.
+func (h *house) mend() {
+	for _, m := range h.all() {
+		m.mu.Lock()
+		if h.look(m); m.proc.ended() {
+			h.fill(m)
+		}
+		m.mu.Unlock()
+	}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+)
+
+// ledger is what a session's log tells, read from its beginning, and what in it
+// must not be.
+type ledger struct {
+	session string
+	find    func(session, run, format string, args ...any)
+
+	seq     int64
+	run     string // whose part it is
+	over    bool   // the run has ended
+	waits   string // the open suspension
+	asked   []agent.ToolCall
+	ends    []agent.Status
+	last    agent.Status
+	results map[string]agent.ToolResult // by idempotency key
+	keys    map[string]string           // of calls, by id: the last that has it
+	tokens  map[string]int              // in what was said to the session
+	opened  map[string]bool             // requests: whether they were decided
+	by      map[string]string           // who answered them
+	refused map[string][]time.Time      // when, by verb
+	ids     map[string]bool             // suspensions that were open
+}
+
+func newLedger(session string, find func(session, run, format string, args ...any)) *ledger {
+	return &ledger{
+		session: session, find: find, over: true, results: map[string]agent.ToolResult{}, keys: map[string]string{}, tokens: map[string]int{},
+		opened: map[string]bool{}, by: map[string]string{}, refused: map[string][]time.Time{}, ids: map[string]bool{},
+	}
+}
+
+func (l *ledger) fault(format string, args ...any) {
+	l.find(l.session, l.run, format, args...)
+}
+
+// read takes the events in their order.
+func (l *ledger) read(events []client.Event) {
+	for i, e := range events {
+		if l.seq > 0 && e.Seq != l.seq+1 {
+			l.fault("event %d follows event %d", e.Seq, l.seq)
+		}
+		l.seq = e.Seq
+		if l.over && !mayFollowEnd[e.Type] && i > 0 {
+			l.fault("event %d, %s, follows the end", e.Seq, e.Type)
+		}
+		// A run that begins behind a checkpoint says so next; what came after the
+		// checkpoint was another's.
+		forked := i+1 < len(events) && events[i+1].Type == agent.RunForked
+		l.take(e, forked)
+	}
+	if !l.over && l.asked != nil && l.waits == "" {
+		l.fault("the log ends with calls that have no result: %v", ids(l.asked))
+	}
+}
+
+// mayFollowEnd are the events behind a run's end: the next run, and what came while
+// the end was being stored.
+var mayFollowEnd = map[agent.EventType]bool{agent.RunStarted: true, agent.VerbRefused: true, agent.ChildEnded: true}
+
+func (l *ledger) take(e client.Event, forked bool) {
+	switch e.Type {
+	case agent.RunStarted:
+		if !l.over && !forked && e.Started.Recovered == "" {
+			l.fault("run %s began at event %d before the one before had ended", e.Started.Run, e.Seq)
+		}
+		l.run, l.over, l.waits, l.asked = e.Started.Run, false, "", nil
+	case agent.Said:
+		l.said(e)
+	case agent.RunSuspended:
+		if id := e.Suspension.ID; l.waits != "" || l.ids[id] {
+			l.fault("event %d: suspension %s opens, and %q is open or it was before", e.Seq, id, l.waits)
+		}
+		l.waits = e.Suspension.ID
+		l.ids[l.waits] = true
+	case agent.RunResumed:
+		l.waits = ""
+	case agent.RequestOpened:
+		if _, before := l.opened[e.Request.ID]; before {
+			l.fault("event %d: request %s is opened again", e.Seq, e.Request.ID)
+		}
+		l.opened[e.Request.ID] = false
+	case agent.RequestAnswered, agent.RequestExpired:
+		l.answered(e)
+	case agent.VerbRefused:
+		l.refused[e.Refusal.Verb] = append(l.refused[e.Refusal.Verb], e.Refusal.At)
+	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+		if l.asked != nil {
+			l.fault("event %d: the run ends with calls that have no result: %v", e.Seq, ids(l.asked))
+		}
+		l.over, l.waits, l.last = true, "", e.Outcome.Status
+		l.ends = append(l.ends, l.last)
+	}
+}
+
+func (l *ledger) answered(e client.Event) {
+	id := e.Answer.Request
+	if decided, before := l.opened[id]; decided || !before {
+		l.fault("event %d: request %s is decided, and was decided before or never opened", e.Seq, id)
+	}
+	l.opened[id], l.by[id] = true, e.Answer.By
+}
+
+var tokenForm = regexp.MustCompile(`\(m-\d+\)`)
+
+// said takes a message: each call of a model's has its result in the next.
+func (l *ledger) said(e client.Event) {
+	m := e.Message
+	if m.Role == agent.RoleTool {
+		var results []string
+		for _, p := range m.Parts {
+			results = append(results, p.Result.Call)
+			l.results[l.keys[p.Result.Call]] = *p.Result
+		}
+		if l.asked != nil && !slices.Equal(ids(l.asked), results) {
+			l.fault("event %d: the results are of %v, and the calls were %v", e.Seq, results, ids(l.asked))
+		}
+		l.asked = nil
+		return
+	}
+	if l.asked != nil {
+		l.fault("event %d: calls were left without results: %v", e.Seq, ids(l.asked))
+	}
+	l.asked = nil
+	if m.Role == agent.RoleAssistant {
+		l.asked = m.ToolCalls()
+		for _, c := range l.asked {
+			l.keys[c.ID] = agent.IdempotencyKey(l.run, c.ID)
+		}
+		return
+	}
+	for _, token := range tokenForm.FindAllString(m.TextOf(), -1) {
+		l.tokens[token]++
+	}
+}
+
+func ids(calls []agent.ToolCall) (list []string) {
+	for _, c := range calls {
+		list = append(list, c.ID)
+	}
+	return list
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// What the program calls itself by to have the other processes.
+const (
+	serveCommand = "serve"
+	workCommand  = "work"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 2 && args[0] == serveCommand {
+		return serve(ctx, args[1])
+	}
+	if len(args) == 2 && args[0] == workCommand {
+		return work(ctx, args[1])
+	}
+	o := &options{progress: os.Stderr}
+	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	f.Uint64Var(&o.seed, "seed", 0, "what the plan is made of (default: another one each time)")
+	f.DurationVar(&o.lasts, "for", time.Minute, "how long all of it is disturbed")
+	f.DurationVar(&o.patience, "calm", 2*time.Minute, "how long all of it may take to come to rest afterwards")
+	f.IntVar(&o.runs, "runs", 64, "stories that are begun; most have agents below agents, and some have several runs")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	f.StringVar(&o.keep, "keep", "", "folder for the server's file, the store, the journal, the plan and what processes say (default: a temporary one)")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 || o.runs < 1 || o.lasts < 5*time.Second {
+		return errors.New("there are flags alone, -runs is 1 at least and -for 5s")
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1_000_000)
+	}
+	r, err := o.run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.show(out, o.json); err != nil {
+		return err
+	}
+	return r.verdict()
+}

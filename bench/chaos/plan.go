@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// plan is all that is decided before anything begins: a function of the seed, the
+// number of stories and the time. How its parts meet is decided by the machine.
+type plan struct {
+	Seed    uint64   `json:"seed"`
+	Stories []story  `json:"stories"`
+	Strikes []strike `json:"strikes"`
+	Sayings []saying `json:"sayings"`
+}
+
+// story is a session and its first run.
+type story struct {
+	At      time.Duration
+	Session string
+	Agent   string
+	Text    string
+	Park    bool // it begins suspended
+}
+
+// strike is what is done to a process.
+type strike struct {
+	At     time.Duration
+	Blow   blow
+	Worker int
+	// For is how long the process stays away.
+	For time.Duration
+}
+
+// blow is a kind of strike.
+type blow string
+
+const (
+	blowKill   blow = "kill"   // a worker, with -9; another one takes its place
+	blowStop   blow = "stop"   // a worker, with SIGSTOP, and SIGCONT later
+	blowServer blow = "server" // the server, with -9; it starts again on its file
+)
+
+// saying is something that is said to the tree of a story, by one way or another.
+type saying struct {
+	At    time.Duration
+	N     int // its number: ids and names are made of it
+	Story int
+	// Pick chooses among what is there: a session of the tree, a request that is open.
+	Pick int
+	Verb agent.Verb
+	// Signal tells that it is said by a signal, and Twice that it is said twice at
+	// once, with the same id.
+	Signal, Twice bool
+}
+
+// What is done from outside beside the verbs of a run.
+const (
+	doNext  agent.Verb = "next" // a message that begins the session's next run
+	doFork  agent.Verb = "fork"
+	doRetry agent.Verb = "retry"
+)
+
+// often says how often a verb is chosen.
+var often = []struct {
+	verb agent.Verb
+	n    int
+}{
+	{agent.Answer, 12}, {agent.Resume, 6}, {agent.Send, 6}, {agent.Emit, 6}, {agent.Pause, 2}, {agent.Interrupt, 3},
+	{agent.Stop, 1}, {agent.Cancel, 1}, {doNext, 3}, {doFork, 1}, {doRetry, 1},
+}
+
+const (
+	workers = 3
+	// daemons is how many stories there are to one daemon among them.
+	daemons = 10
+	// A process is struck about every so often, the server rarely.
+	betweenStrikes = 3 * time.Second
+	betweenServers = 20 * time.Second
+	betweenSayings = 250 * time.Millisecond
+)
+
+func newPlan(seed uint64, stories int, lasts time.Duration) *plan {
+	p := &plan{Seed: seed}
+	d := p.dice("plan")
+	begins := make([]time.Duration, stories)
+	for i := range begins {
+		begins[i] = between(d, 0, lasts*2/3)
+	}
+	slices.Sort(begins)
+	for i, at := range begins {
+		s := story{At: at, Session: fmt.Sprintf("chaos-%d", i), Agent: leadAgent, Text: fmt.Sprintf("story %d", i), Park: d.IntN(10) == 0}
+		if i%daemons == daemons-1 {
+			s.Agent, s.Park = daemonAgent, false
+		}
+		p.Stories = append(p.Stories, s)
+	}
+	for at := between(d, time.Second, betweenStrikes); at < lasts; at += between(d, betweenStrikes/2, betweenStrikes*3/2) {
+		s := strike{At: at, Blow: blowKill, Worker: d.IntN(workers), For: between(d, 0, 2*time.Second)}
+		if d.IntN(3) == 0 {
+			s.Blow, s.For = blowStop, between(d, time.Second, 20*time.Second)
+		}
+		p.Strikes = append(p.Strikes, s)
+	}
+	for at := between(d, betweenServers/4, betweenServers/2); at < lasts; at += between(d, betweenServers/2, betweenServers*3/2) {
+		p.Strikes = append(p.Strikes, strike{At: at, Blow: blowServer, For: between(d, 0, 2*time.Second)})
+	}
+	for at := p.Stories[0].At; at < lasts; at += between(d, 0, 2*betweenSayings) {
+		begun, _ := slices.BinarySearchFunc(p.Stories, at+1, func(s story, t time.Duration) int { return cmp.Compare(s.At, t) })
+		p.Sayings = append(p.Sayings, saying{
+			At: at, N: len(p.Sayings), Story: d.IntN(begun), Pick: d.IntN(1000), Verb: pickVerb(d),
+			Signal: d.IntN(3) == 0, Twice: d.IntN(6) == 0,
+		})
+	}
+	slices.SortStableFunc(p.Strikes, func(a, b strike) int { return cmp.Compare(a.At, b.At) })
+	return p
+}
+
+func pickVerb(d *rand.Rand) agent.Verb {
+	sum := 0
+	for _, o := range often {
+		sum += o.n
+	}
+	n := d.IntN(sum)
+	for _, o := range often {
+		if n -= o.n; n < 0 {
+			return o.verb
+		}
+	}
+	return agent.Send
+}
+
+func between(d *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(d.Int64N(int64(to-from)+1))
+}
+
+// dice are the same for the same seed and the same words, whoever throws them when.
+func (p *plan) dice(words ...any) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintln(h, words...)
+	return rand.New(rand.NewPCG(p.Seed, h.Sum64()))
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/worker"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/openai"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// place is what the processes have to know: the one argument of their commands.
+type place struct {
+	Dir   string `json:"dir"`
+	Addr  string `json:"addr"`  // the server's
+	Model string `json:"model"` // the models' server
+}
+
+const queue = "chaos"
+
+func (p place) store() (*store.Dir, error) { return store.OpenDir(filepath.Join(p.Dir, "store"), nil) }
+func (p place) desk() *desk                { return &desk{filepath.Join(p.Dir, "desk")} }
+
+// dial reaches the server; the SDK keeps silent.
+func (p place) dial() (temporal.Client, error) {
+	return temporal.Dial(temporal.Options{HostPort: p.Addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+}
+
+// options are a worker's.
+func (p place) options(logger *zap.Logger) (*worker.Options, error) {
+	st, err := p.store()
+	if err != nil {
+		return nil, err
+	}
+	return &worker.Options{
+		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger, StopTimeout: time.Second,
+		Models: map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model, APIKey: "none"})},
+	}, nil
+}
+
+// serve is the server's process.
+func serve(ctx context.Context, arg string) error {
+	var p place
+	if err := json.Unmarshal([]byte(arg), &p); err != nil {
+		return err
+	}
+	sdk.SetBinaryChecksum("chaos") // else the SDK hashes the program's file
+	s, err := devserver.Start(ctx, &devserver.Options{DataDir: filepath.Join(p.Dir, "server"), Addr: p.Addr})
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	return attend()
+}
+
+// work is a worker's process.
+func work(ctx context.Context, arg string) error {
+	var p place
+	if err := json.Unmarshal([]byte(arg), &p); err != nil {
+		return err
+	}
+	sdk.SetBinaryChecksum("chaos")
+	c, err := p.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	logger, err := zap.NewProduction()
+	if err != nil {
+		return err
+	}
+	o, err := p.options(logger)
+	if err != nil {
+		return err
+	}
+	w, err := worker.New(c, o)
+	if err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	defer w.Stop()
+	return attend()
+}
+
+// attend tells that the process is ready, and waits until its standard input ends,
+// which it does at the latest with the process that started it.
+func attend() error {
+	fmt.Println("ready")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// proc is another process.
+type proc struct {
+	*exec.Cmd
+	in   io.Closer
+	gone chan struct{} // closed when it has ended
+}
+
+// errEarly is the error of a process that ended before it was ready.
+var errEarly = errors.New("it ended before it was ready")
+
+// start starts a process and waits until it is ready. What it says goes to a file.
+func (p place) start(command, name string) (*proc, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	arg, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	says, err := os.OpenFile(filepath.Join(p.Dir, name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer says.Close()
+	c := &proc{Cmd: exec.Command(self, command, string(arg)), gone: make(chan struct{})}
+	c.Stderr = says
+	if c.in, err = c.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n') // its end is what is looked at
+	go func() {
+		_ = c.Wait() // whatever its end was
+		close(c.gone)
+	}()
+	if line != "ready\n" {
+		<-c.gone
+		return nil, fmt.Errorf("%s: %w, see %s", name, errEarly, says.Name())
+	}
+	return c, nil
+}
+
+// kill ends the process at once.
+func (c *proc) kill() {
+	_ = c.Process.Kill() // it may be gone already
+	<-c.gone
+}
+
+// dismiss lets the process end.
+func (c *proc) dismiss() {
+	_ = c.in.Close()
+	select {
+	case <-c.gone:
+	case <-time.After(10 * time.Second):
+		c.kill()
+	}
+}
+
+func (c *proc) ended() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func loopback(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+
+// freeAddr is an address that nobody listens at: the server's over all its lives.
+func freeAddr() (string, error) {
+	l, err := loopback("127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+)
+
+// settle lets everything come to rest: it resumes what is held, answers what is
+// asked, wakes what is parked, and stops every second daemon.
+func (c *crowd) settle(ctx context.Context, within time.Duration, mend func()) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		mend()
+		live, err := c.live(ctx)
+		busy := err != nil
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		gate := make(chan struct{}, 8)
+		for session := range live {
+			all.Go(func() {
+				gate <- struct{}{}
+				defer func() { <-gate }()
+				rests := c.calm(ctx, session, live)
+				mu.Lock()
+				defer mu.Unlock()
+				busy = busy || !rests
+			})
+		}
+		all.Wait()
+		if !busy || !pause(ctx, 300*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// hold holds the daemons that idle, so that none wakes while it is looked at.
+func (c *crowd) hold(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	live, err := c.live(ctx)
+	if err != nil {
+		return err
+	}
+	for session, l := range live {
+		if l.Agent != daemonAgent {
+			continue
+		}
+		run, err := c.Get(ctx, session)
+		if err != nil {
+			return err
+		}
+		if _, err := run.Pause(ctx, "the end"); err != nil {
+			return err
+		}
+		if _, err := run.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live lists the sessions that have a live run.
+func (c *crowd) live(ctx context.Context) (map[string]client.Listed, error) {
+	live := map[string]client.Listed{}
+	for l, err := range c.List(ctx, client.Filter{Query: "ExecutionStatus = 'Running'"}) {
+		if err != nil {
+			return nil, err
+		}
+		live[l.Session] = l
+	}
+	return live, nil
+}
+
+// parentOf is the session above; empty for a root.
+func parentOf(session string) string {
+	i := strings.LastIndexByte(session, '/')
+	return session[:max(i, 0)]
+}
+
+// calm does the next thing for a run, and tells whether it rests for good: a daemon
+// that idles.
+func (c *crowd) calm(ctx context.Context, session string, live map[string]client.Listed) (rests bool) {
+	if p := parentOf(session); p != "" && live[p].Session == "" {
+		return false // it has to end by itself
+	}
+	soon, cancel := context.WithTimeout(ctx, sayWithin)
+	defer cancel()
+	run, err := c.Get(soon, session)
+	if err != nil {
+		return false
+	}
+	s, err := run.Status(soon)
+	if err != nil || s.Suspension == nil || s.Status != agent.Suspended {
+		return false
+	}
+	switch w := s.Suspension; {
+	case slices.ContainsFunc(w.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn }):
+		_, err = run.Resume(soon, nil)
+	case len(w.Held) > 0:
+	case len(w.Requests) > 0:
+		for _, req := range w.Requests {
+			c.answer(soon, req, 1, "calm", false, false)
+		}
+	case s.Agent == daemonAgent:
+		if !c.stopped(session) {
+			return s.Events == nil || s.Events.Used == 0
+		}
+		_, err = run.Stop(soon, "the end", 5*time.Second)
+	case w.Kind == agent.WaitingFor:
+		_, err = run.Resume(soon, nil)
+	}
+	// A run that has moved on meanwhile is looked at again.
+	if err != nil && !errors.Is(err, agent.Stale) && !errors.Is(err, agent.Closed) {
+		c.became(session, agent.Ack{}, err)
+	}
+	return false
+}
+
+// stopped tells whether a daemon is ended at the end.
+func (c *crowd) stopped(session string) bool {
+	i := slices.IndexFunc(c.plan.Stories, func(s story) bool { return s.Session == session })
+	return i < 0 || i/daemons%2 == 0
+}
+
+// restOf says in a few words why a run is suspended.
+func restOf(s agent.RunStatus) string {
+	if s.Suspension == nil {
+		return fmt.Sprintf("%s %s, doing %+v, children %+v, fault %v", s.Status, s.Reason, s.Doing, s.Children, s.Fault)
+	}
+	var asks []string
+	for _, r := range s.Suspension.Requests {
+		asks = append(asks, fmt.Sprintf("%s %s", r.Type, r.ID))
+	}
+	return fmt.Sprintf("%s (%s %s) %s, held by %+v, doing %+v, children %+v, fault %v", s.Suspension.Kind, s.Suspension.ID, s.Suspension.Cause, strings.Join(asks, ", "), s.Suspension.Held, s.Doing, s.Children, s.Fault)
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	temporal "go.temporal.io/sdk/client"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The floor: a plain workflow that asks a model and calls tools, as one would write
+// it by hand. It keeps its messages in the workflow and gives its model a reference to
+// them, which finds them in a cache of the process.
+const (
+	sideFloor     = "floor"
+	floorWorkflow = "floor.loop"
+	floorModel    = "floor.model"
+	floorTool     = "floor.tool"
+	floorResume   = "resume" // a signal, and an update
+	floorStop     = "stop"   // a signal
+	floorStatus   = "status" // a query
+	floorResting  = "resting"
+)
+
+// floorMessage is what the floor keeps of a conversation.
+type floorMessage struct {
+	Role string   `json:"role"`
+	Text string   `json:"text,omitempty"`
+	Call *payload `json:"call,omitempty"`
+}
+
+type floorReply struct {
+	Message floorMessage `json:"message"`
+	Finish  move         `json:"finish"`
+}
+
+type floorAsk struct {
+	Turn int  `json:"turn"`
+	Plan plan `json:"plan"`
+	// Seen is how many messages the model is to know; Messages are there where they
+	// are handed over by value. Summary asks for a last word.
+	Seen     int            `json:"seen"`
+	Messages []floorMessage `json:"messages,omitempty"`
+	Summary  bool           `json:"summary,omitempty"`
+}
+
+// floor is what a worker's process has: the messages of its runs.
+type floor struct {
+	known sync.Map // of a run's id
+}
+
+// floorRun is a run in the making.
+type floorRun struct {
+	plan     plan
+	messages []floorMessage
+	status   string
+	resumed  bool
+	stopped  bool
+	giveUp   workflow.CancelFunc
+}
+
+func (f *floor) loop(ctx workflow.Context, p plan) (string, error) {
+	r := &floorRun{plan: p, status: "running"}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: long, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
+		RetryPolicy: &sdktemporal.RetryPolicy{MaximumAttempts: 4},
+	})
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
+	working, giveUp := workflow.WithCancel(ctx)
+	r.giveUp = giveUp
+	if err := r.listen(ctx); err != nil {
+		return "", err
+	}
+	for turn := 1; ; turn++ {
+		reply, err := f.ask(working, r, turn, false)
+		switch {
+		case r.stopped:
+			last, err := f.ask(ctx, r, turn, true)
+			return last.Message.Text, err
+		case err != nil:
+			return "", err
+		}
+		r.messages = append(r.messages, reply.Message)
+		switch reply.Finish {
+		case isDone:
+			return reply.Message.Text, nil
+		case wantsRest:
+			if err := r.rest(ctx); err != nil {
+				return "", err
+			}
+		default:
+			if err := r.call(working, *reply.Message.Call); err != nil {
+				return "", err
+			}
+		}
+	}
+}
+
+// listen takes what is said to the run.
+func (r *floorRun) listen(ctx workflow.Context) error {
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		for {
+			workflow.GetSignalChannel(ctx, floorResume).Receive(ctx, nil)
+			r.resumed = true
+		}
+	})
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		workflow.GetSignalChannel(ctx, floorStop).Receive(ctx, nil)
+		r.stopped = true
+		r.giveUp()
+	})
+	err := workflow.SetQueryHandler(ctx, floorStatus, func() (string, error) { return r.status, nil })
+	return errors.Join(err, workflow.SetUpdateHandlerWithOptions(ctx, floorResume, func(workflow.Context) error {
+		r.resumed = true
+		return nil
+	}, workflow.UpdateHandlerOptions{Validator: func() error {
+		if r.status != floorResting || r.resumed {
+			return errors.New("it does not rest")
+		}
+		return nil
+	}}))
+}
+
+func (r *floorRun) rest(ctx workflow.Context) error {
+	r.status = floorResting
+	err := workflow.Await(ctx, func() bool { return r.resumed || r.stopped })
+	r.status, r.resumed = "running", false
+	return err
+}
+
+func (f *floor) ask(ctx workflow.Context, r *floorRun, turn int, summary bool) (reply floorReply, err error) {
+	in := floorAsk{Turn: turn, Plan: r.plan, Seen: len(r.messages), Summary: summary}
+	if r.plan.ByValue {
+		in.Messages = r.messages
+	}
+	f.known.Store(workflow.GetInfo(ctx).WorkflowExecution.RunID, r.messages) //workflowcheck:ignore it changes nothing that the run sees
+	err = workflow.ExecuteActivity(ctx, floorModel, in).Get(ctx, &reply)
+	return reply, err
+}
+
+func (r *floorRun) call(ctx workflow.Context, in payload) error {
+	start := workflow.ExecuteActivity
+	if r.plan.Local {
+		start = workflow.ExecuteLocalActivity
+	}
+	var out string
+	err := start(ctx, floorTool, in).Get(ctx, &out)
+	r.messages = append(r.messages, floorMessage{Role: "tool", Text: out})
+	return err
+}
+
+// model is the floor's model activity.
+func (f *floor) model(ctx context.Context, in floorAsk) (floorReply, error) {
+	defer beat(ctx)()
+	if in.Summary {
+		return floorReply{Message: floorMessage{Role: "assistant", Text: summary}, Finish: isDone}, nil
+	}
+	messages := in.Messages
+	if here, ok := f.known.Load(activity.GetInfo(ctx).WorkflowExecution.RunID); ok && !in.Plan.ByValue {
+		messages = here.([]floorMessage)
+	}
+	if len(messages) < in.Seen {
+		return floorReply{}, fmt.Errorf("the model sees %d messages of %d", len(messages), in.Seen)
+	}
+	r := floorReply{Message: floorMessage{Role: "assistant", Text: text(in.Plan.Size, in.Turn)}, Finish: in.Plan.next(in.Turn)}
+	switch r.Finish {
+	case callsTool:
+		r.Message.Call = &payload{in.Turn, in.Plan.Size}
+	case thinks:
+		<-ctx.Done()
+		return r, context.Cause(ctx)
+	}
+	return r, nil
+}
+
+func floorCall(ctx context.Context, in payload) (string, error) {
+	if !activity.GetInfo(ctx).IsLocalActivity {
+		defer beat(ctx)()
+	}
+	return text(in.Size, -in.N&0xffff), nil
+}
+
+// beat sends heartbeats as often as ours do.
+func beat(ctx context.Context) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func (f *floor) register(r interface {
+	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
+}) {
+	r.RegisterWorkflowWithOptions(f.loop, workflow.RegisterOptions{Name: floorWorkflow})
+}
+
+// workFloor starts a worker with the options of ours.
+func workFloor(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
+	f := &floor{}
+	w := sdk.New(c, j.queue(sideFloor), sdk.Options{
+		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
+	})
+	f.register(w)
+	w.RegisterActivityWithOptions(f.model, activity.RegisterOptions{Name: floorModel})
+	w.RegisterActivityWithOptions(floorCall, activity.RegisterOptions{Name: floorTool})
+	return w.Stop, w.Start()
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// Our side of a plan: an agent for each kind of tool.
+const (
+	regularTool = "work"
+	localTool   = "look"
+)
+
+func planned() *worker.Options {
+	var agents []agent.Definition
+	for _, t := range []string{regularTool, localTool} {
+		agents = append(agents, agent.Definition{
+			Name: t, Model: "planned", Tools: []string{t, agent.ParkTool}, Limits: agent.Limits{Turns: 1 << 20},
+			ModelTimeout: agent.Duration(long), ModelSilence: agent.Duration(long),
+		})
+	}
+	call := func(_ context.Context, _ *tool.Call, in payload) (string, error) {
+		return text(in.Size, -in.N&0xffff), nil
+	}
+	return &worker.Options{
+		Agents: agents, Models: map[string]model.Model{"planned": follower{}}, Logger: zap.NewNop(), StopTimeout: time.Second,
+		Tools: []tool.Tool{tool.New(regularTool, "works", call, nil), tool.New(localTool, "looks", call, &tool.Options{Local: true})},
+	}
+}
+
+// follower is a model that follows the plan that the run has for a task.
+type follower struct{}
+
+// Info implements [model.Model].
+func (follower) Info(string) model.Info { return model.Info{} }
+
+// Generate implements [model.Model].
+func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	if len(req.Output) > 0 { // it is being stopped
+		return &model.Reply{Parts: []agent.Part{{Type: agent.PartText, Text: `{"summary":"` + summary + `"}`}}, Finish: model.FinishStop}, nil
+	}
+	var p plan
+	if err := json.Unmarshal([]byte(req.Messages[0].TextOf()), &p); err != nil {
+		return nil, model.Fault(agent.FaultBadRequest, 0, 0, "the task is no plan: "+err.Error())
+	}
+	turn := req.Call.Turn
+	r := &model.Reply{Finish: model.FinishCalls}
+	if p.Size > 0 {
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartText, Text: text(p.Size, turn)})
+	}
+	switch p.next(turn) {
+	case callsTool:
+		raw, err := json.Marshal(payload{turn, p.Size})
+		if err != nil {
+			return nil, err
+		}
+		r.Parts = append(r.Parts, model.Call("", p.agent(), string(raw)))
+	case wantsRest:
+		r.Parts = append(r.Parts, model.Call("", agent.ParkTool, fmt.Sprintf(`{"reason":"turn %d"}`, turn)))
+	case thinks:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	default:
+		r.Finish = model.FinishStop
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartText, Text: "done"})
+	}
+	return r, nil
+}
+
+// agent is the one that has the plan's kind of tool.
+func (p plan) agent() string {
+	if p.Local {
+		return localTool
+	}
+	return regularTool
+}
+
+func workLoop(ctx context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
+	o := planned()
+	if o.Store, err = store.OpenDir(j.Dir, nil); err != nil {
+		return nil, err
+	}
+	o.TaskQueue = j.queue(sideOurs)
+	w, err := worker.New(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.Stop, w.Start(ctx)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// plan is what a run does, on either side: so many turns of a model call and a tool
+// call, then some rests, and a last model call. It is the task of ours and the input
+// of the floor.
+type plan struct {
+	Turns int `json:"turns"`
+	// Size is of each message, the model's and the tool's, in bytes.
+	Size int `json:"size"`
+	// Local makes the tool run within the workflow's task.
+	Local bool `json:"local"`
+	// ByValue puts all messages into the input of each model call. The floor alone
+	// does so.
+	ByValue bool `json:"by_value,omitempty"`
+	// Rests is how often the run waits to be resumed, after its turns.
+	Rests int `json:"rests,omitempty"`
+	// Thinks makes the model think for ever after the turns and rests.
+	Thinks bool `json:"thinks,omitempty"`
+}
+
+// move is what a model does when it is asked.
+type move string
+
+const (
+	callsTool move = "tool"
+	wantsRest move = "rest"
+	thinks    move = "thinks"
+	isDone    move = "done"
+)
+
+// next is what the model does in a turn, from 1.
+func (p plan) next(turn int) move {
+	switch {
+	case turn <= p.Turns:
+		return callsTool
+	case turn <= p.Turns+p.Rests:
+		return wantsRest
+	case p.Thinks:
+		return thinks
+	}
+	return isDone
+}
+
+// asks is how often a run of the plan asks its model, where nobody stops it.
+func (p plan) asks() int { return p.Turns + p.Rests + 1 }
+
+// payload is a tool call's arguments.
+type payload struct {
+	N    int `json:"n"`
+	Size int `json:"size"`
+}
+
+// The messages are text that does not compress.
+var letters = func() []byte {
+	const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 1<<20)
+	for i := range b {
+		b[i] = alphabet[r.IntN(len(alphabet))]
+	}
+	return b
+}()
+
+// text is a message of a size, another one for each n.
+func text(size, n int) string {
+	from := n * 7919 % (len(letters) - size)
+	return string(letters[from : from+size])
+}
+
+// long is longer than a repetition.
+const long = 10 * time.Minute

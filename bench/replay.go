@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	historypb "go.temporal.io/api/history/v1"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/worker"
+)
+
+var replayBench = benchmark{
+	name: "replay", about: "histories replayed in a second, of runs of 10 and 100 turns",
+	example: "-reps 10", reps: 5, run: replays,
+}
+
+func replays(ctx context.Context, b *bench) error {
+	s, err := newStage(ctx, b, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	c, lanes, err := s.pair(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.dismiss()
+	for _, turns := range pick(b, []int{10, 100}, []int{10}) {
+		for _, local := range []bool{false, true} {
+			p := plan{Turns: turns, Size: 1 << 10, Local: local}
+			cell := fmt.Sprintf("%d turns, %s", turns, p.kind())
+			if !b.wants(cell) {
+				continue
+			}
+			if err := s.replaysOf(ctx, lanes, cell, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *stage) replaysOf(ctx context.Context, lanes []lane, cell string, p plan) error {
+	const what = "histories"
+	replay := map[string]func(string, *historypb.History) error{sideFloor: replayFloor, sideOurs: replayOurs}
+	var sides []side
+	for _, l := range lanes {
+		id := name("replay")
+		if err := play(ctx, l, id, p); err != nil {
+			return err
+		}
+		events, err := eventsOf(ctx, s.temporal, id)
+		if err != nil {
+			return err
+		}
+		h := &historypb.History{Events: events}
+		sides = append(sides, side{l.side(), func(context.Context, int) (sample, error) {
+			n, began := pick(s.bench, 2000, 200)/p.Turns, time.Now()
+			for range n {
+				if err := replay[l.side()](id, h); err != nil {
+					return nil, err
+				}
+			}
+			return sample{what: float64(n) / time.Since(began).Seconds()}, nil
+		}})
+	}
+	if err := warm(ctx, sides...); err != nil {
+		return err
+	}
+	t, err := s.inTurns(ctx, cell, sides...)
+	if err != nil {
+		return err
+	}
+	s.add(row{Cell: cell, What: what, Unit: "histories/s", Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+	return nil
+}
+
+// replayOurs is what preflight does with a history.
+func replayOurs(_ string, h *historypb.History) error {
+	v, err := worker.Replay(h, planned())
+	if err != nil {
+		return err
+	}
+	return v.Err()
+}
+
+func replayFloor(id string, h *historypb.History) error {
+	r, err := sdk.NewWorkflowReplayerWithOptions(sdk.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	if err != nil {
+		return err
+	}
+	(&floor{}).register(r)
+	return r.ReplayWorkflowHistoryWithOptions(silence, h, sdk.ReplayWorkflowHistoryOptions{
+		OriginalExecution: workflow.Execution{ID: id, RunID: h.Events[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()},
+	})
+}

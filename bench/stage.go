@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	temporal "go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/devserver"
+)
+
+// stage is a server in this process, a client of it, and a folder for what is stored.
+type stage struct {
+	*bench
+	server   *devserver.Server
+	temporal temporal.Client
+	dir      string
+	close    func()
+}
+
+// newStage starts a server; whoever asks for it closes it. Options may be nil.
+func newStage(ctx context.Context, b *bench, o *devserver.Options) (_ *stage, err error) {
+	if o == nil {
+		o = &devserver.Options{InMemory: b.data == "", DataDir: b.data}
+	}
+	s := &stage{bench: b}
+	if s.dir, err = os.MkdirTemp("", "fermata-bench"); err != nil {
+		return nil, err
+	}
+	if s.server, err = devserver.Start(ctx, o); err == nil {
+		s.temporal, err = dial(s.server.Addr(), nil)
+	}
+	s.close = func() {
+		if s.temporal != nil {
+			s.temporal.Close()
+		}
+		if s.server != nil {
+			s.server.Stop()
+		}
+		_ = os.RemoveAll(s.dir) // it is the system's folder for such things
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// names makes the names of queues and runs, which are used once.
+var names atomic.Int64
+
+func name(of string) string { return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), names.Add(1)) }
+
+// job is what a worker process of the stage is told.
+func (s *stage) job(sides ...string) job {
+	return job{Work: sides, Addr: s.server.Addr(), Queue: name("bench"), Dir: s.dir}
+}
+
+// lanes are both sides of a job, the floor first.
+func (s *stage) lanes(j job) ([]lane, error) {
+	ours, err := newOurLane(s.temporal, j)
+	return []lane{&floorLane{s.temporal, j.queue(sideFloor)}, ours}, err
+}
+
+// pair is one worker process with a worker of each side, and their lanes.
+func (s *stage) pair(ctx context.Context) (*crew, []lane, error) {
+	j := s.job(sideFloor, sideOurs)
+	lanes, err := s.lanes(j)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := hire(ctx, j, 1)
+	return c, lanes, err
+}
+
+// play is a run from its start to its end.
+func play(ctx context.Context, l lane, id string, p plan) error {
+	if err := l.start(ctx, id, p); err != nil {
+		return err
+	}
+	return l.ended(ctx, id)
+}
+
+// What the processor does for a turn: in the workers, and in all: workers, server and
+// client.
+const (
+	workerCPU = "CPU of the worker, a turn"
+	allCPU    = "CPU of all, a turn"
+)
+
+// clocked does something of so many turns, and adds to a sample what it took of the
+// processor: figures that stand, too, where the machine has other work.
+func clocked(ctx context.Context, c *crew, turns int, do func() (sample, error)) (sample, error) {
+	before, err := c.usedCPU(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own := spentCPU()
+	m, err := do()
+	if err != nil {
+		return m, err
+	}
+	own = spentCPU() - own
+	after, err := c.usedCPU(ctx)
+	m[workerCPU], m[allCPU] = ms(after-before)/float64(turns), ms(after-before+own)/float64(turns)
+	return m, err
+}
+
+// settled waits until a crew has asked its models so often, and nothing has begun or
+// ended for a while. It is patient for as long as anything moves.
+func settled(ctx context.Context, c *crew, asks int) error {
+	for {
+		before, quiet, was := c.moves(), time.Now(), -1
+		err := until(ctx, fmt.Sprintf("%d model calls and then rest", asks), func() (bool, error) {
+			if moved := c.moves(); moved != was || c.atAll() > 0 {
+				quiet, was = time.Now(), moved
+			}
+			return c.asked() == asks && time.Since(quiet) > time.Second, c.fault()
+		})
+		if err == nil || ctx.Err() != nil || c.fault() != nil || c.moves() == before {
+			return err
+		}
+	}
+}
+
+// each does something n times, at most width at once, and returns what went wrong.
+func each(n, width int, do func(i int) error) error {
+	var wait sync.WaitGroup
+	faults := make([]error, n)
+	free := make(chan struct{}, width)
+	for i := range n {
+		free <- struct{}{}
+		wait.Go(func() {
+			faults[i] = do(i)
+			<-free
+		})
+	}
+	wait.Wait()
+	return errors.Join(faults...)
+}

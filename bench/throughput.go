@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+var throughputBench = benchmark{
+	name: "throughput", about: "1, 32 and 500 runs at once, from the first start to the last end",
+	example: "-only '^32 runs' -check", reps: 5, run: throughput,
+}
+
+// crowd is so many runs at once, each of so many turns.
+type crowd struct {
+	runs, turns int
+	local       bool
+}
+
+func throughput(ctx context.Context, b *bench) error {
+	s, err := newStage(ctx, b, nil)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	c, lanes, err := s.pair(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.dismiss()
+	crowds := []crowd{{1, 25, false}, {1, 25, true}, {32, 25, false}, {32, 25, true}, {32, 1, true}, {500, 5, true}}
+	for _, one := range pick(b, crowds, []crowd{{1, 10, true}, {32, 1, false}}) {
+		p := plan{Turns: one.turns, Size: 1 << 10, Local: one.local}
+		cell := fmt.Sprintf("%d runs of %d turns, %s", one.runs, one.turns, p.kind())
+		if !b.wants(cell) {
+			continue
+		}
+		if err := s.rush(ctx, c, lanes, cell, one.runs, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kind is the plan's kind of tool in words.
+func (p plan) kind() string {
+	if p.Local {
+		return "local tool"
+	}
+	return "regular tool"
+}
+
+// rush measures many runs at once.
+func (s *stage) rush(ctx context.Context, c *crew, lanes []lane, cell string, n int, p plan) error {
+	var sides []side
+	for _, l := range lanes {
+		sides = append(sides, side{l.side(), func(ctx context.Context, rep int) (sample, error) {
+			stop, err := s.profiled(c, fmt.Sprintf("throughput-%s-%s-%d", l.side(), cell, rep))
+			if err != nil {
+				return nil, err
+			}
+			defer stop()
+			return clocked(ctx, c, n*p.Turns, func() (sample, error) {
+				began := time.Now()
+				err := each(n, n, func(int) error { return play(ctx, l, name("crowd"), p) })
+				return sample{"turns": float64(n*p.Turns) / time.Since(began).Seconds()}, err
+			})
+		}})
+	}
+	if err := warm(ctx, sides...); err != nil {
+		return err
+	}
+	t, err := s.inTurns(ctx, cell, sides...)
+	if err != nil {
+		return err
+	}
+	var limit *bar
+	if n == 32 && p.Turns > 1 {
+		limit = atLeast(0.90)
+	}
+	s.add(row{Cell: cell, What: "all runs", Unit: "turns/s", Ours: t.of(sideOurs, "turns"), Beside: t.of(sideFloor, "turns"), Reference: sideFloor, Bar: limit})
+	for _, what := range []string{workerCPU, allCPU} {
+		s.add(row{Cell: cell, What: what, Unit: "ms", Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+	}
+	return nil
+}

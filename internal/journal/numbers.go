@@ -1,0 +1,38 @@
+package journal
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Numbers are n, or those that a log's events have used where they are higher: who
+// begins with that log counts on from there, and names nothing in it again.
+func Numbers(n agent.Numbers, events []agent.Event) agent.Numbers {
+	for _, e := range events {
+		if e.Suspension != nil {
+			n.Suspension = max(n.Suspension, number(e.Suspension.ID))
+		}
+		if e.Request != nil {
+			n.Request = max(n.Request, number(e.Request.ID))
+			n.Suspension = max(n.Suspension, number(e.Request.Suspension)) // which is told of later
+		}
+		if e.Hold != nil && e.Hold.From == agent.HoldOwn {
+			n.Hold = max(n.Hold, number(e.Hold.ID))
+		}
+		if e.Child != nil {
+			n.Child = max(n.Child, number(e.Child.Session))
+		}
+	}
+	return n
+}
+
+// number is N of NAME-N; zero where there is none.
+func number(id string) int {
+	n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,26 @@
+package journal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/journal"
+)
+
+// The numbers that a log has used are read from it; those that are known already are
+// kept where they are higher, and a hold of a run above is another session's.
+func TestNumbersThatALogHasUsed(t *testing.T) {
+	b := &book{}
+	b.run("r", nil, "go")
+	b.add(agent.Event{Type: agent.RequestOpened, Request: &agent.Request{ID: "q-12", Suspension: "s-9"}})
+	b.add(agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-8"}})
+	b.add(agent.Event{Type: agent.HoldLaid, Hold: &agent.Hold{ID: "h-3", From: agent.HoldOwn}})
+	b.add(agent.Event{Type: agent.HoldLaid, Hold: &agent.Hold{ID: "h-40", From: agent.HoldInherited}})
+	b.add(agent.Event{Type: agent.ChildStarted, Child: &agent.ChildNote{Session: "a/look-out-5"}})
+	b.add(agent.Event{Type: agent.ChildEnded, Child: &agent.ChildNote{Session: "a/look-out-4"}})
+	require.Equal(t, agent.Numbers{Suspension: 9, Request: 12, Hold: 3, Child: 5}, journal.Numbers(agent.Numbers{}, b.events))
+	known := agent.Numbers{Suspension: 1, Request: 20, Hold: 3, Child: 6}
+	require.Equal(t, agent.Numbers{Suspension: 9, Request: 20, Hold: 3, Child: 6}, journal.Numbers(known, b.events))
+}

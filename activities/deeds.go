@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
@@ -41,6 +42,8 @@ type Deeds struct {
 	Logger     *slog.Logger
 	// Live hears what is not recorded: pieces of replies, progress. It may be nil.
 	Live live.Sink
+	// Observer is told of tool calls; it may be nil.
+	Observer observe.Observer
 }
 
 // Agent is what an agent's next run will be made of.
@@ -53,8 +56,8 @@ type Agent struct {
 // Model is a model under the name that a Spec gives it.
 type Model struct {
 	model.Model
-	// Name is the provider's own name for it.
-	Name string
+	// Name is the provider's own name for it, and Full the one that a Spec has.
+	Name, Full string
 }
 
 // piece is something of what a run is doing. It is not recorded, and may be lost.
@@ -76,13 +79,16 @@ func (d *Deeds) Register(r durable.Registry) {
 	Locate.Handle(r, d.locate)
 	Import.Handle(r, d.importRun)
 	List.Handle(r, d.list)
-	AskModel.Handle(r, d.askModel)
+	d.RegisterModel(r)
 	CallTool.Handle(r, d.callTool)
 	Seal.Handle(r, d.seal)
 	Lease.Handle(r, d.lease)
 	Gather.Handle(r, d.gather)
 	Tick.Handle(r, d.tick)
 }
+
+// RegisterModel makes a worker ask models and do nothing else.
+func (d *Deeds) RegisterModel(r durable.Registry) { AskModel.Handle(r, d.askModel) }
 
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,
 // or by the run giving it up. A worker that shuts down wishes nothing.

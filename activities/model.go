@@ -46,6 +46,7 @@ type AskInput struct {
 	// Heard are the holds that the run knows of, and Parent is the run above.
 	Heard  []agent.Heard `json:"heard,omitempty"`
 	Parent *agent.Parent `json:"parent,omitempty"`
+	Trace  agent.Trace   `json:"trace,omitzero"`
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -160,13 +161,13 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 	defer watch.Stop()
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
-		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
+		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
-		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature,
+		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)
 		if streamed += len(delta.Text) + len(delta.Thinking); streamed > maxReply {
-			cancel(tooLong(spec.Model))
+			cancel(tooLong(m.Full))
 			return
 		}
 		said.WriteString(delta.Text)

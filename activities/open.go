@@ -85,8 +85,9 @@ func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *O
 	if slices.Contains(head.Claims, run) { // by an attempt whose answer was lost
 		return nil
 	}
-	head.Claims = append(slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)]), run)
-	slices.Reverse(head.Claims[:len(head.Claims)-1])
+	head.Claims = slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)])
+	slices.Reverse(head.Claims) // the latest last
+	head.Claims = append(head.Claims, run)
 	head.V, head.Session, head.Updated = agent.Version, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)
 	head.Version++
 	out.Version = head.Version

@@ -30,6 +30,8 @@ type ToolOutput struct {
 	Hold *agent.Heard `json:"hold,omitempty"`
 	// Set are keys of the session's state that the call has set.
 	Set map[string]json.RawMessage `json:"set,omitempty"`
+	// Ask is what the tool asks a person, in the place of a result.
+	Ask *agent.ToolQuestion `json:"ask,omitempty"`
 }
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
@@ -52,9 +54,12 @@ type ToolInput struct {
 	// named: the Spec's rules are asked once more.
 	Edited   bool   `json:"edited,omitempty"`
 	Approver string `json:"approver,omitempty"`
+	// Answers are those to what the tool has asked.
+	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// Heard are the holds that the run knows of, and Parent is the run above.
 	Heard  []agent.Heard `json:"heard,omitempty"`
 	Parent *agent.Parent `json:"parent,omitempty"`
+	Trace  agent.Trace   `json:"trace,omitzero"`
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short
@@ -88,9 +93,18 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
 	defer cancel()
-	text, set, err := d.runTool(ctx, in, int(info.Attempt))
+	call := d.callOf(in, int(info.Attempt))
+	ctx, over := d.observed(ctx, call, in.Trace)
+	text, set, err := d.runTool(ctx, in, call)
 	result.Status, result.Text = agent.CallOK, text
+	asks := errors.Is(err, tool.ErrAsked) && call.Question() != nil
+	if err != nil && !asks {
+		result.Status, result.Text = verdict(ctx, err, in)
+	}
+	over(result.Status)
 	switch {
+	case asks:
+		return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Ask: call.Question()}, nil
 	case err == nil:
 		result.Partial = ctx.Err() != nil // whatever has ended it
 	case info.IsLocalActivity && ctx.Err() != nil && !stopped(ctx):
@@ -100,7 +114,6 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		if e := again(ctx, err, in, int(info.Attempt)); e != nil {
 			return ToolOutput{}, e
 		}
-		result.Status, result.Text = verdict(ctx, err, in)
 	}
 	result.Text, result.Size = bound(result.Text)
 	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Set: set}, nil
@@ -129,18 +142,12 @@ func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
 
 var errToolTime = errors.New("the tool's time is up")
 
-// runTool finds the tool and calls it. A panic is an error like others.
-func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text string, set map[string]json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.Logger.ErrorContext(ctx, "tool panicked", "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("the tool panicked: %v", p)
-		}
-	}()
-	call := tool.Call{
+// callOf is what the tool may know of an attempt.
+func (d *Deeds) callOf(in ToolInput, attempt int) *tool.Call {
+	return tool.Call{
 		ID: in.Call, Session: in.Session, Run: in.Run, Agent: in.Agent, Turn: in.Turn, Tool: in.Tool,
 		Key: agent.IdempotencyKey(cmp.Or(in.Of, in.Run), in.Call), Attempt: attempt, Arguments: in.Arguments,
-	}.WithProgress(func(note string) {
+	}.WithAnswers(in.Answers).WithProgress(func(note string) {
 		d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Call: in.Call, Progress: note})
 	}).WithState(func(ctx context.Context) (map[string]json.RawMessage, error) {
 		log, err := d.logUpTo(ctx, in.Run, in.Upto)
@@ -149,6 +156,24 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, attempt int) (text st
 		}
 		return log.State(), nil
 	})
+}
+
+// observed tells whoever looks on that an attempt begins.
+func (d *Deeds) observed(ctx context.Context, call *tool.Call, trace agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
+	if d.Observer == nil {
+		return ctx, func(agent.CallStatus) {}
+	}
+	return d.Observer.Tool(ctx, call, trace)
+}
+
+// runTool finds the tool and calls it. A panic is an error like others.
+func (d *Deeds) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.Logger.ErrorContext(ctx, "tool panicked", "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("the tool panicked: %v", p)
+		}
+	}()
 	if t, ok := d.Tools[in.Tool]; ok {
 		if text, err = t.Call(ctx, call); err == nil {
 			err = d.bear(ctx, call.Changes(), in)

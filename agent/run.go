@@ -63,7 +63,8 @@ type Start struct {
 	// a signed export in the store. Only an import sets it, with no other field than
 	// agent, by and meta.
 	Import string `json:"import,omitempty"`
-	// Meta is the sender's own: it is never looked at.
+	// Meta is the sender's own. Nothing of it is looked at but its traceparent, see
+	// [TraceparentIn].
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
 

@@ -78,10 +78,16 @@ type Definition struct {
 	MaxOutputTokens int `json:"max_output_tokens,omitempty"`
 	// Temperature is given to the model where it is set.
 	Temperature *float64 `json:"temperature,omitempty"`
+	// Reasoning is how much the model, and its fallbacks, think before they answer;
+	// empty means each provider's default.
+	Reasoning Reasoning `json:"reasoning,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
 	Compaction Compacting `json:"compaction,omitzero"`
 	// Daemon makes the agent idle in place of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
+	// Redact keeps what a run is asked, and what it asks, out of listings: they show
+	// neither task nor text (wire §8).
+	Redact bool `json:"redact,omitempty"`
 	// StateVersion is the version of the session's state that the agent's tools
 	// write. A session of another version is migrated when a run begins.
 	StateVersion int `json:"state_version,omitempty"`
@@ -98,6 +104,9 @@ type Spec struct {
 	Price Price `json:"price,omitzero"`
 	// Unpriced are the fallbacks whose price was not known when the run began.
 	Unpriced []string `json:"unpriced,omitempty"`
+	// ModelQueue is the Temporal task queue on which its model calls wait; empty means
+	// the run's own.
+	ModelQueue string `json:"model_queue,omitempty"`
 	// Window is how many tokens a request and its reply may have together, and
 	// MaxOutput how many of them a reply may; zero where it is unknown.
 	Window    int `json:"window,omitempty"`
@@ -247,6 +256,9 @@ func (d Definition) Check() error {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
 	if err := d.Compaction.Check(); err != nil {
+		return fmt.Errorf("agent %s: %w", d.Name, err)
+	}
+	if err := d.Reasoning.Check(); err != nil {
 		return fmt.Errorf("agent %s: %w", d.Name, err)
 	}
 	if err := d.Daemon.Check(); err != nil {

@@ -94,7 +94,9 @@ type Request struct {
 	Text       string   `json:"text"`
 	Context    string   `json:"context,omitempty"`
 	Choices    []string `json:"choices,omitempty"`
-	// Call is what an approval or a client's tool is about.
+	// Schema is a JSON Schema of the answer's data, where such is wanted.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// Call is what an approval or a client's tool is about, or the one that asks.
 	Call *RequestCall `json:"call,omitempty"`
 	// Digest is of the call's canonical arguments: 16 hex digits.
 	Digest string `json:"digest,omitempty"`

@@ -90,6 +90,19 @@ func (b *bench) inTurns(ctx context.Context, cell string, sides ...side) (taken,
 	return t, nil
 }
 
+// compare is inTurns after each side was warmed up.
+func (b *bench) compare(ctx context.Context, cell string, sides ...side) (taken, error) {
+	if err := warm(ctx, sides...); err != nil {
+		return nil, err
+	}
+	return b.inTurns(ctx, cell, sides...)
+}
+
+// beside adds a row of ours beside the floor's.
+func (b *bench) beside(cell string, t taken, what, unit string, limit *bar) {
+	b.add(row{Cell: cell, What: what, Unit: unit, Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor, Bar: limit})
+}
+
 // warm does once what is not measured: connections, caches and code that the first
 // repetition would pay for.
 func warm(ctx context.Context, sides ...side) error {

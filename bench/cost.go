@@ -34,37 +34,29 @@ type costOf struct {
 
 func cost(ctx context.Context, b *bench) error {
 	m := newMeter()
-	s, err := newStage(ctx, b, &devserver.Options{InMemory: true, Metrics: m})
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	early := map[costOf]taken{}
-	for _, at := range pick(b, []int{10, 100, 1000}, []int{10, 100}) {
-		for _, kB := range pick(b, []int{1, 10}, []int{1}) {
-			for _, local := range []bool{false, true} {
-				p := plan{Turns: at, Size: kB << 10, Local: local}
-				cell := fmt.Sprintf("turn %d, %d kB, %s", at, kB, p.kind())
-				if !b.wants(cell) {
-					continue
+	return onStage(ctx, b, &devserver.Options{InMemory: true, Metrics: m}, func(s *stage, _ *crew, lanes []lane) error {
+		early := map[costOf]taken{}
+		for _, at := range pick(b, []int{10, 100, 1000}, []int{10, 100}) {
+			for _, kB := range pick(b, []int{1, 10}, []int{1}) {
+				for _, local := range []bool{false, true} {
+					p := plan{Turns: at, Size: kB << 10, Local: local}
+					cell := fmt.Sprintf("turn %d, %d kB, %s", at, kB, p.kind())
+					if !b.wants(cell) {
+						continue
+					}
+					t, err := s.spent(ctx, lanes, m, cell, p)
+					if err != nil {
+						return err
+					}
+					if at == 10 {
+						early[costOf{0, kB, local}] = t
+					}
+					s.addCost(cell, p, t, early[costOf{0, kB, local}])
 				}
-				t, err := s.spent(ctx, lanes, m, cell, p)
-				if err != nil {
-					return err
-				}
-				if at == 10 {
-					early[costOf{0, kB, local}] = t
-				}
-				s.addCost(cell, p, t, early[costOf{0, kB, local}])
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // spent plays a run of so many turns, and looks at its last ten.
@@ -102,7 +94,7 @@ func (s *stage) addCost(cell string, p plan, t, early taken) {
 		what, unit string
 		bar        *bar
 	}{{costEvents, "", events}, {costAll, "", nil}, {costBytes, "bytes", nil}, {costWhole, "bytes", nil}, {costActions, "", nil}, {costReports, "", nil}} {
-		s.add(row{Cell: cell, What: one.what, Unit: one.unit, Ours: t.of(sideOurs, one.what), Beside: t.of(sideFloor, one.what), Reference: sideFloor, Bar: one.bar})
+		s.beside(cell, t, one.what, one.unit, one.bar)
 	}
 	var limit *bar
 	if p.Size >= 10<<10 {

@@ -44,46 +44,35 @@ func updates(ctx context.Context, b *bench) error {
 }
 
 func updatesAt(ctx context.Context, b *bench, cell string, limit int) error {
-	s, err := newStage(ctx, b, &devserver.Options{InMemory: true, UpdatesInFlight: limit})
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	ours := lanes[1].(*ourLane)
-	var own []*client.Client // one for each who says it, as in processes of their own
-	for range crowded {
-		own = append(own, client.New(s.temporal, nil))
-	}
-	const oneClient = "fermata, one client"
-	sides := []side{
-		{sideFloor, s.contest(lanes[0], func(ctx context.Context, id string, _ int) error { return s.update(ctx, id) })},
-		{sideOurs, s.contest(ours, func(ctx context.Context, id string, i int) error {
-			run, err := own[i].Get(ctx, id)
-			if err == nil {
-				_, err = run.Resume(ctx, nil)
-			}
+	return onStage(ctx, b, &devserver.Options{InMemory: true, UpdatesInFlight: limit}, func(s *stage, _ *crew, lanes []lane) error {
+		ours := lanes[1].(*ourLane)
+		var own []*client.Client // one for each who says it, as in processes of their own
+		for range crowded {
+			own = append(own, client.New(s.temporal, nil))
+		}
+		const oneClient = "fermata, one client"
+		sides := []side{
+			{sideFloor, s.contest(lanes[0], func(ctx context.Context, id string, _ int) error { return s.update(ctx, id) })},
+			{sideOurs, s.contest(ours, func(ctx context.Context, id string, i int) error {
+				run, err := own[i].Get(ctx, id)
+				if err == nil {
+					_, err = run.Resume(ctx, nil)
+				}
+				return err
+			})},
+			{oneClient, s.contest(ours, func(ctx context.Context, id string, _ int) error { return ours.resume(ctx, id) })},
+		}
+		t, err := s.compare(ctx, cell, sides...)
+		if err != nil {
 			return err
-		})},
-		{oneClient, s.contest(ours, func(ctx context.Context, id string, _ int) error { return ours.resume(ctx, id) })},
-	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
-	if err != nil {
-		return err
-	}
-	for _, what := range []string{"all answered", "refused"} {
-		unit := map[string]string{"all answered": "ms"}[what]
-		s.add(row{Cell: cell, What: what, Unit: unit, Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
-		s.add(row{Cell: cell + ", by one client", What: what, Unit: unit, Ours: t.of(oneClient, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
-	}
-	return nil
+		}
+		for _, what := range []string{"all answered", "refused"} {
+			unit := map[string]string{"all answered": "ms"}[what]
+			s.beside(cell, t, what, unit, nil)
+			s.add(row{Cell: cell + ", by one client", What: what, Unit: unit, Ours: t.of(oneClient, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+		}
+		return nil
+	})
 }
 
 func (s *stage) update(ctx context.Context, id string) error {
@@ -183,10 +172,7 @@ func (s *stage) resumesOf(ctx context.Context, cell string, turns int, cold bool
 			return sample{toAsk: ms(calls.first.Sub(began))}, err
 		}})
 	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
+	t, err := s.compare(ctx, cell, sides...)
 	if err != nil {
 		return err
 	}
@@ -194,7 +180,7 @@ func (s *stage) resumesOf(ctx context.Context, cell string, turns int, cold bool
 	if cold && turns == 1000 {
 		limit = within(1000)
 	}
-	s.add(row{Cell: cell, What: toAsk, Unit: "ms", Ours: t.of(sideOurs, toAsk), Beside: t.of(sideFloor, toAsk), Reference: sideFloor, Bar: limit})
+	s.beside(cell, t, toAsk, "ms", limit)
 	return nil
 }
 
@@ -205,43 +191,32 @@ func stops(ctx context.Context, b *bench) error {
 	if !b.wants(cell) {
 		return nil
 	}
-	s, err := newStage(ctx, b, nil)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	p := plan{Turns: 10, Size: 1 << 10, Thinks: true}
-	var sides []side
-	for _, l := range lanes {
-		sides = append(sides, side{l.side(), func(ctx context.Context, _ int) (sample, error) {
-			c.forget()
-			id := name("stop")
-			if err := l.start(ctx, id, p); err != nil {
-				return nil, err
-			}
-			if _, err := c.calledBy(ctx, id, p.asks()); err != nil {
-				return nil, err
-			}
-			began := time.Now()
-			if err := l.stop(ctx, id); err != nil {
-				return nil, err
-			}
-			err := l.ended(ctx, id)
-			return sample{what: since(began)}, err
-		}})
-	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
-	if err != nil {
-		return err
-	}
-	s.add(row{Cell: cell, What: what, Unit: "ms", Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
-	return nil
+	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+		p := plan{Turns: 10, Size: 1 << 10, Thinks: true}
+		var sides []side
+		for _, l := range lanes {
+			sides = append(sides, side{l.side(), func(ctx context.Context, _ int) (sample, error) {
+				c.forget()
+				id := name("stop")
+				if err := l.start(ctx, id, p); err != nil {
+					return nil, err
+				}
+				if _, err := c.calledBy(ctx, id, p.asks()); err != nil {
+					return nil, err
+				}
+				began := time.Now()
+				if err := l.stop(ctx, id); err != nil {
+					return nil, err
+				}
+				err := l.ended(ctx, id)
+				return sample{what: since(began)}, err
+			}})
+		}
+		t, err := s.compare(ctx, cell, sides...)
+		if err != nil {
+			return err
+		}
+		s.beside(cell, t, what, "ms", nil)
+		return nil
+	})
 }

@@ -55,13 +55,13 @@ func (b *bench) addParked(cell string, t taken, bars bool) {
 		what, unit string
 		bar        *bar
 	}{
-		{workerHeap, "bytes", within(100)}, {workerGoroutines, "", within(0.01)},
+		{workerHeap, "bytes", within(500)}, {workerGoroutines, "", within(0.01)},
 		{serverHeap, "bytes", nil}, {storageBytes, "bytes", nil}, {parkRate, "runs/s", nil}, {wakeRate, "runs/s", nil},
 	} {
 		if !bars {
 			one.bar = nil
 		}
-		b.add(row{Cell: cell, What: one.what, Unit: one.unit, Ours: t.of(sideOurs, one.what), Beside: t.of(sideFloor, one.what), Reference: sideFloor, Bar: one.bar})
+		b.beside(cell, t, one.what, one.unit, one.bar)
 	}
 }
 

@@ -18,29 +18,21 @@ var replayBench = benchmark{
 }
 
 func replays(ctx context.Context, b *bench) error {
-	s, err := newStage(ctx, b, nil)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	for _, turns := range pick(b, []int{10, 100}, []int{10}) {
-		for _, local := range []bool{false, true} {
-			p := plan{Turns: turns, Size: 1 << 10, Local: local}
-			cell := fmt.Sprintf("%d turns, %s", turns, p.kind())
-			if !b.wants(cell) {
-				continue
-			}
-			if err := s.replaysOf(ctx, lanes, cell, p); err != nil {
-				return err
+	return onStage(ctx, b, nil, func(s *stage, _ *crew, lanes []lane) error {
+		for _, turns := range pick(b, []int{10, 100}, []int{10}) {
+			for _, local := range []bool{false, true} {
+				p := plan{Turns: turns, Size: 1 << 10, Local: local}
+				cell := fmt.Sprintf("%d turns, %s", turns, p.kind())
+				if !b.wants(cell) {
+					continue
+				}
+				if err := s.replaysOf(ctx, lanes, cell, p); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (s *stage) replaysOf(ctx context.Context, lanes []lane, cell string, p plan) error {
@@ -67,14 +59,11 @@ func (s *stage) replaysOf(ctx context.Context, lanes []lane, cell string, p plan
 			return sample{what: float64(n) / time.Since(began).Seconds()}, nil
 		}})
 	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
+	t, err := s.compare(ctx, cell, sides...)
 	if err != nil {
 		return err
 	}
-	s.add(row{Cell: cell, What: what, Unit: "histories/s", Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+	s.beside(cell, t, what, "histories/s", nil)
 	return nil
 }
 

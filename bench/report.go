@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,7 +36,11 @@ type result struct {
 	Took  float64   `json:"took_s"`
 	// Load is the machine's load average over a minute, before and after: whatever
 	// else ran is in the first.
-	Load   [2]string `json:"load"`
+	Load [2]string `json:"load"`
+	// Stolen is the part of the processors' time that the machine below this one gave
+	// to others; where it is not little, times are not to be believed.
+	Stolen float64   `json:"stolen"`
+	taken  [2]uint64 // stolen and whole, when it began
 	Rows   []row     `json:"rows"`
 	Faults []string  `json:"faults,omitempty"`
 }
@@ -111,13 +116,16 @@ func newReport() *report {
 }
 
 func (r *report) begin(name string) *result {
-	res := &result{Name: name, Began: time.Now().UTC().Truncate(time.Second), Load: [2]string{load()}}
+	res := &result{Name: name, Began: time.Now().UTC().Truncate(time.Second), Load: [2]string{load()}, taken: stolen()}
 	r.Results = append(r.Results, res)
 	return res
 }
 
 func (r *result) finish(err error) {
 	r.Took, r.Load[1] = time.Since(r.Began).Seconds(), load()
+	if now := stolen(); now[1] > r.taken[1] {
+		r.Stolen = float64(now[0]-r.taken[0]) / float64(now[1]-r.taken[1])
+	}
 	if err != nil {
 		r.Faults = append(r.Faults, err.Error())
 	}
@@ -136,7 +144,7 @@ func (r *report) print(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%d × %s, %s, %s\n", r.Machine.CPUs, cmp.Or(r.Machine.CPU, "CPU"), r.Machine.OS, r.Machine.Go)
 	for _, res := range r.Results {
-		fmt.Fprintf(w, "\n%s: %s, %.0f s, load %s before and %s after\n\n", res.Name, res.Began.Format(time.DateTime), res.Took, res.Load[0], res.Load[1])
+		fmt.Fprintf(w, "\n%s: %s, %.0f s, load %s before and %s after, %.0f %% of the time stolen\n\n", res.Name, res.Began.Format(time.DateTime), res.Took, res.Load[0], res.Load[1], 100*res.Stolen)
 		lines := [][]string{{"cell", "what", "fermata", "beside", "ratio", "bar"}}
 		for _, one := range res.Rows {
 			lines = append(lines, one.cells())
@@ -255,6 +263,25 @@ func load() string {
 		return "unknown"
 	}
 	return strings.Fields(string(data))[0]
+}
+
+// stolen is the processors' time since the machine's start, in ticks: what the machine
+// below took, and all of it. Both are zero where the machine does not tell.
+func stolen() (ticks [2]uint64) {
+	data, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(data), "\n")
+	const steal = 8 // of user nice system idle iowait irq softirq steal, behind "cpu"
+	for i, field := range strings.Fields(line) {
+		n, err := strconv.ParseUint(field, 10, 64)
+		if err != nil || i > steal { // guests' time stands in user's already
+			continue
+		}
+		ticks[1] += n
+		if i == steal {
+			ticks[0] = n
+		}
+	}
+	return ticks
 }
 
 // cpu names the machine's processor, where the machine tells.

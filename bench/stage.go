@@ -67,15 +67,25 @@ func (s *stage) lanes(j job) ([]lane, error) {
 	return []lane{&floorLane{s.temporal, j.queue(sideFloor)}, ours}, err
 }
 
-// pair is one worker process with a worker of each side, and their lanes.
-func (s *stage) pair(ctx context.Context) (*crew, []lane, error) {
+// onStage does something on a stage of its own, with one worker process that has a
+// worker of each side, and the lanes of both, the floor's first. Options may be nil.
+func onStage(ctx context.Context, b *bench, o *devserver.Options, do func(*stage, *crew, []lane) error) error {
+	s, err := newStage(ctx, b, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	j := s.job(sideFloor, sideOurs)
 	lanes, err := s.lanes(j)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	c, err := hire(ctx, j, 1)
-	return c, lanes, err
+	if err != nil {
+		return err
+	}
+	defer c.dismiss()
+	return do(s, c, lanes)
 }
 
 // play is a run from its start to its end.

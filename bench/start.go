@@ -24,14 +24,11 @@ func starts(ctx context.Context, b *bench) error {
 		for _, who := range []string{sideFloor, sideOurs} {
 			sides = append(sides, side{who, func(ctx context.Context, _ int) (sample, error) { return started(ctx, who) }})
 		}
-		if err := warm(ctx, sides...); err != nil {
-			return err
-		}
-		t, err := b.inTurns(ctx, cell, sides...)
+		t, err := b.compare(ctx, cell, sides...)
 		if err != nil {
 			return err
 		}
-		b.add(row{Cell: cell, What: firstAsk, Unit: "ms", Ours: t.of(sideOurs, firstAsk), Beside: t.of(sideFloor, firstAsk), Reference: sideFloor, Bar: within(2000)})
+		b.beside(cell, t, firstAsk, "ms", within(2000))
 	}
 	if cell := "fermata run"; b.wants(cell) {
 		return emptyRun(ctx, b, cell)

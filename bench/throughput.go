@@ -18,28 +18,20 @@ type crowd struct {
 }
 
 func throughput(ctx context.Context, b *bench) error {
-	s, err := newStage(ctx, b, nil)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	crowds := []crowd{{1, 25, false}, {1, 25, true}, {32, 25, false}, {32, 25, true}, {32, 1, true}, {500, 5, true}}
-	for _, one := range pick(b, crowds, []crowd{{1, 10, true}, {32, 1, false}}) {
-		p := plan{Turns: one.turns, Size: 1 << 10, Local: one.local}
-		cell := fmt.Sprintf("%d runs of %d turns, %s", one.runs, one.turns, p.kind())
-		if !b.wants(cell) {
-			continue
+	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+		crowds := []crowd{{1, 25, false}, {1, 25, true}, {32, 25, false}, {32, 25, true}, {32, 1, true}, {500, 5, true}}
+		for _, one := range pick(b, crowds, []crowd{{1, 10, true}, {32, 1, false}}) {
+			p := plan{Turns: one.turns, Size: 1 << 10, Local: one.local}
+			cell := fmt.Sprintf("%d runs of %d turns, %s", one.runs, one.turns, p.kind())
+			if !b.wants(cell) {
+				continue
+			}
+			if err := s.rush(ctx, c, lanes, cell, one.runs, p); err != nil {
+				return err
+			}
 		}
-		if err := s.rush(ctx, c, lanes, cell, one.runs, p); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // kind is the plan's kind of tool in words.
@@ -67,10 +59,7 @@ func (s *stage) rush(ctx context.Context, c *crew, lanes []lane, cell string, n 
 			})
 		}})
 	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
+	t, err := s.compare(ctx, cell, sides...)
 	if err != nil {
 		return err
 	}
@@ -80,7 +69,7 @@ func (s *stage) rush(ctx context.Context, c *crew, lanes []lane, cell string, n 
 	}
 	s.add(row{Cell: cell, What: "all runs", Unit: "turns/s", Ours: t.of(sideOurs, "turns"), Beside: t.of(sideFloor, "turns"), Reference: sideFloor, Bar: limit})
 	for _, what := range []string{workerCPU, allCPU} {
-		s.add(row{Cell: cell, What: what, Unit: "ms", Ours: t.of(sideOurs, what), Beside: t.of(sideFloor, what), Reference: sideFloor})
+		s.beside(cell, t, what, "ms", nil)
 	}
 	return nil
 }

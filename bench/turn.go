@@ -26,25 +26,17 @@ type variant struct {
 
 // turns measures one run: with messages of several sizes, and tools of both kinds.
 func turns(ctx context.Context, b *bench) error {
-	s, err := newStage(ctx, b, nil)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	c, lanes, err := s.pair(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.dismiss()
-	for _, kB := range pick(b, []int{0, 1, 10}, []int{0, 1}) {
-		cell := fmt.Sprintf("%d kB", kB)
-		if b.wants(cell) {
-			if err := s.turnsOf(ctx, c, lanes, cell, plan{Turns: pick(b, 50, 10), Size: kB << 10}); err != nil {
-				return err
+	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
+		for _, kB := range pick(b, []int{0, 1, 10}, []int{0, 1}) {
+			cell := fmt.Sprintf("%d kB", kB)
+			if b.wants(cell) {
+				if err := s.turnsOf(ctx, c, lanes, cell, plan{Turns: pick(b, 50, 10), Size: kB << 10}); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (s *stage) turnsOf(ctx context.Context, c *crew, lanes []lane, cell string, p plan) error {
@@ -61,10 +53,7 @@ func (s *stage) turnsOf(ctx context.Context, c *crew, lanes []lane, cell string,
 			return clocked(ctx, c, v.plan.Turns, func() (sample, error) { return s.timed(ctx, c, v, cell, rep) })
 		}})
 	}
-	if err := warm(ctx, sides...); err != nil {
-		return err
-	}
-	t, err := s.inTurns(ctx, cell, sides...)
+	t, err := s.compare(ctx, cell, sides...)
 	if err != nil {
 		return err
 	}

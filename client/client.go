@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -30,6 +31,10 @@ type Options struct {
 	// Live is where what runs are doing is heard, see [EventsOptions]; nil means
 	// nowhere. The workers' options name its other end.
 	Live live.Source
+	// Traceparent says which trace a run is a part of that is started with a context: it
+	// is the W3C traceparent of the caller's span, or empty. Nil means none. The module
+	// telemetry has the one for OpenTelemetry.
+	Traceparent func(context.Context) string
 }
 
 // Client speaks to runs. It may be used from many goroutines at once.
@@ -38,6 +43,7 @@ type Client struct {
 	taskQueue string
 	log       *store.Log
 	live      live.Source
+	trace     func(context.Context) string
 	gates     gates
 }
 
@@ -55,7 +61,7 @@ func New(c client.Client, o *Options) *Client {
 		n.log = store.NewLog(o.Store)
 	}
 	if o != nil {
-		n.live = o.Live
+		n.live, n.trace = o.Live, o.Traceparent
 	}
 	return n
 }
@@ -80,6 +86,10 @@ type StartOptions struct {
 	Park *agent.Conditions
 	// Briefing is what an earlier run handed over. A text is not needed beside it.
 	Briefing *agent.Handoff
+	// Priority is Temporal's own: how soon the run's steps are done beside those of
+	// others, and whose they are, so that no tenant's keep another's from being done.
+	// The agents below the run have the same. The zero value is the server's default.
+	Priority temporal.Priority
 }
 
 // Start begins a run of an agent. The text may be empty where the options say what
@@ -95,7 +105,7 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	if session == "" {
 		session = uuid.Must(uuid.NewV7()).String()
 	}
-	return c.start(ctx, session, o.Input(name, text))
+	return c.begin(ctx, session, o.Input(name, text), o.Priority)
 }
 
 // Input is the workflow's input that a start with these options has (wire §3).
@@ -106,11 +116,18 @@ func (o *StartOptions) Input(name, text string) agent.Start {
 	}
 }
 
+// start begins a run of the server's default priority.
 func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
+	return c.begin(ctx, session, start, temporal.Priority{})
+}
+
+func (c *Client) begin(ctx context.Context, session string, start agent.Start, priority temporal.Priority) (*Run, error) {
+	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
 	o := c.startOptions(session, start)
+	o.Priority = priority
 	o.WorkflowIDConflictPolicy, o.WorkflowExecutionErrorWhenAlreadyStarted = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL, true
 	if f := start.From; f != nil && f.Retry != "" { // else a retry of what has completed meanwhile would begin
 		o.WorkflowIDReusePolicy = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
@@ -120,6 +137,18 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 		return nil, startFailed(session, start, err)
 	}
 	return &Run{client: c, Session: session, ID: run.GetRunID()}, nil
+}
+
+// traced says in a start that has no meta of its own which trace it is a part of. What
+// is no traceparent is left out: a run does not fail for its trace.
+func (c *Client) traced(ctx context.Context, start agent.Start) agent.Start {
+	if c.trace == nil || len(start.Meta) > 0 {
+		return start
+	}
+	if parent := c.trace(ctx); agent.CheckTraceparent(parent) {
+		start.Meta = agent.TraceMeta(parent)
+	}
+	return start
 }
 
 // startOptions are those of every start.

@@ -91,6 +91,7 @@ func (c *Client) post(ctx context.Context, session string, order agent.SendOrder
 	if err != nil {
 		return nil, err
 	}
+	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
 	}

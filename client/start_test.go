@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -40,4 +41,24 @@ func TestStart(t *testing.T) {
 	var e *agent.Error
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, []any{agent.Busy, "trip-42", "01a1"}, []any{e.Code, e.Session, e.Run})
+}
+
+// What a run does is a part of the trace of whoever starts it, where the client says
+// which that is; what is no traceparent is left out.
+func TestStartsWithinATrace(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	type key struct{}
+	f := atEnd(t)
+	var metas []string
+	f.begin = func(s agent.Start) (string, error) { metas = append(metas, string(s.Meta)); return "01a1", nil }
+	c := New(f, &Options{Traceparent: func(ctx context.Context) string { p, _ := ctx.Value(key{}).(string); return p }})
+	for _, p := range []string{parent, "", `00-"}`} {
+		ctx := context.WithValue(t.Context(), key{}, p)
+		_, err := c.Start(ctx, "payer", "pay", nil)
+		require.NoError(t, err)
+		_, err = c.Send(ctx, "trip-42", "pay", nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{`{"traceparent":"` + parent + `"}`, `{"traceparent":"` + parent + `"}`, "", "", "", ""}, metas)
+	require.JSONEq(t, `{"ticket":"T-9"}`, string(c.traced(context.WithValue(t.Context(), key{}, parent), agent.Start{Meta: []byte(`{"ticket":"T-9"}`)}).Meta))
 }

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -20,7 +19,7 @@ import (
 // it (HA-106, HA-107). Its conversation is its own, begins with what it was asked
 // (HA-156), and is one result in that above (HA-105).
 func TestWhatAnAgentBelowIsHeldTo(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	script := testsuite.NewScript(
 		testsuite.Reply{Match: `\Alead`, Calls: []testsuite.Call{

@@ -304,7 +304,7 @@ func (s *stage) shout(ctx context.Context, run *client.Run, text string, n int, 
 // time. An answer is taken once, and what has a time comes at that time (HL-81,
 // HX-34, HX-54, HX-58, OA-71).
 func TestCarryWhatIsWaitedFor(t *testing.T) {
-	const wait = 6 * time.Second
+	const wait = 12 * time.Second
 	s := early(t, 40)
 	made := &tally{calls: map[string]int{}}
 	soon := agent.Duration(wait)

@@ -2,14 +2,16 @@ package e2e
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -32,7 +34,10 @@ func (b *cashbook) pay(_ context.Context, c *tool.Call, in struct{ EUR int }) (s
 // tree, whose worker dies before, in and after each of its steps, comes to the same
 // end every time.
 func TestEveryCrash(t *testing.T) {
-	c := devserver.ForPackage(t).Client(t)
+	// The kit's workers have connections of their own, without keys.
+	c, err := shared(t).Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
 	testsuite.EveryCrash(t, func(t testing.TB, crash *testsuite.Crash) any {
 		book := &cashbook{entries: map[string]int{}}
 		firm := &worker.Options{

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -181,7 +180,7 @@ func (s *stage) inOrder(t *testing.T, session string, shops int) (each int) {
 // What a daemon had taken when it was terminated is dealt with by its next run, and
 // what it was in the middle of goes on.
 func TestATerminatedDaemonLosesNothing(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	hangs := make(chan struct{})
 	brain := func(ctx context.Context, req *model.Request) *model.Reply {
 		select {

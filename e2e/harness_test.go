@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +11,11 @@ import (
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -36,7 +33,7 @@ type stage struct {
 	temporal temporal.Client
 	addr     string
 	queue    string
-	dir      *store.Dir
+	dir      store.Store
 	store    store.Store // what workers are given: dir, or something around it
 	said     chan string // what models say, as they say it
 	hub      *live.Hub
@@ -49,19 +46,17 @@ type stage struct {
 
 func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools ...tool.Tool) *stage {
 	t.Helper()
-	st := on(t, devserver.ForPackage(t))
+	st := on(t, shared(t))
 	t.Cleanup(func() { st.replay(t) })
 	st.work(t, def, script, tools...)
 	return st
 }
 
 // on is a stage without a worker.
-func on(t *testing.T, s *devserver.Server) *stage {
+func on(t *testing.T, s place) *stage {
 	t.Helper()
-	c, err := s.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	dir, err := store.OpenDir(t.TempDir(), nil)
+	c := dial(t, s)
+	dir, err := openStore(t.TempDir())
 	require.NoError(t, err)
 	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, store: dir, said: make(chan string, 10_000), hub: live.NewHub()}
 	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir, Live: st.hub})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
@@ -23,7 +22,7 @@ import (
 // hostile is a stage of a server with its defaults.
 func hostile(t *testing.T) *stage {
 	t.Helper()
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	return s
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,13 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
-	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -60,12 +55,10 @@ type cell struct {
 
 func newCell(t *testing.T, queue string) *cell {
 	t.Helper()
-	server := devserver.ForPackage(t)
-	c, err := server.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	server := shared(t)
+	c := dial(t, server)
 	dir := t.TempDir()
-	st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+	st, err := openStore(dir)
 	require.NoError(t, err)
 	return &cell{Client: client.New(c, &client.Options{TaskQueue: queue, Store: st}), addr: server.Addr(), queue: queue, dir: dir}
 }

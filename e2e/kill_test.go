@@ -15,15 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -80,11 +77,11 @@ func TestMain(m *testing.M) {
 }
 
 func workUntilKilled(addr, queue, dir string) error {
-	c, err := temporal.Dial(temporal.Options{HostPort: addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := remote(addr).Dial(context.Background(), connection(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+	st, err := openStore(dir)
 	if err != nil {
 		return err
 	}
@@ -127,15 +124,13 @@ func kill(cmd *exec.Cmd) {
 // completes, each payment was made once or is marked as unknown, and no message is
 // doubled or lost (HX-30, HX-38, OA-95, OA-98, OA-99, OA-101).
 func TestWorkersKilledAtAnyMoment(t *testing.T) {
-	server := devserver.ForPackage(t)
-	c, err := server.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	server := shared(t)
+	c := dial(t, server)
 	var wg sync.WaitGroup
 	var checks []func()
 	for seed := range uint64(4) {
 		dir, queue := t.TempDir(), fmt.Sprintf("kill-%d", seed)
-		st, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+		st, err := openStore(dir)
 		require.NoError(t, err)
 		cl := client.New(c, &client.Options{TaskQueue: queue, Store: st})
 		run, err := cl.Start(t.Context(), "tester", "pay all", nil)

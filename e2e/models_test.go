@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -40,7 +39,7 @@ func (n noted) Generate(ctx context.Context, req *model.Request, emit func(model
 // An agent whose model always fails completes with its fallback, and the host sees
 // every call of both, and whose it is (HA-41, HA-42).
 func TestAFallbackOnARealServer(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	busy := slices.Repeat([]testsuite.Failure{{Kind: agent.FaultOverload, Message: "busy"}}, 9)
 	down := testsuite.NewScript(testsuite.Reply{Fail: busy, Repeat: 2})
@@ -60,8 +59,11 @@ func TestAFallbackOnARealServer(t *testing.T) {
 	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
 	require.Equal(t, "done", out.Text)
 	require.Equal(t, agent.USD(2000), out.Cost)
-	want := []model.CallInfo{{Session: run.Session, Run: run.ID, Turn: 1, Attempt: 1}, {Session: run.Session, Run: run.ID, Turn: 2, Attempt: 1}}
-	require.Equal(t, want, seen.calls["down"])
-	require.Equal(t, want, seen.calls["backup"])
+	for name, full := range map[string]string{"down": "acme/down", "backup": "backup"} {
+		call := model.CallInfo{Session: run.Session, Run: run.ID, Agent: "tester", Model: full, Trace: agent.Trace{Stint: 1, Turn: 1}, Turn: 1, Attempt: 1}
+		second := call
+		second.Turn, second.Trace.Turn = 2, 2
+		require.Equal(t, []model.CallInfo{call, second}, seen.calls[name])
+	}
 	require.Equal(t, "backup", backup.Requests()[1].Messages[1].Model)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -65,7 +64,7 @@ func counter() tool.Tool {
 // A session of 200 runs and 2,000 turns whose workers are replaced at random has
 // the transcript of one that nobody disturbed, byte for byte (HX-38).
 func TestASessionOfMonths(t *testing.T) {
-	server := devserver.ForPackage(t)
+	server := shared(t)
 	calm, wild := on(t, server), on(t, server)
 	calm.hireCounter(t)
 	wild.begun = make(chan struct{}, 1)

@@ -12,7 +12,6 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -20,7 +19,7 @@ import (
 // A schedule wakes a session: it begins its run where none is live, and speaks to the
 // one that is. What it says is heard once a tick.
 func TestASchedule(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "seen", Repeat: 9})
 	s.work(t, agent.Definition{Daemon: &agent.Daemon{Topics: []string{"day.begins"}}}, script)
 	session := "watch-" + s.queue
@@ -76,7 +75,7 @@ func TestATickThatNoRunCanTake(t *testing.T) {
 
 // What a tick says while a run is being stopped is said to the next one.
 func TestATickThatMeetsAStop(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	begun := make(chan string, 1)
 	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`},
 		testsuite.Reply{Match: "^work$", Calls: []testsuite.Call{{Tool: "block", Arguments: map[string]any{}}}}, testsuite.Reply{Text: "seen", Repeat: 9})

@@ -12,17 +12,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
-	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -46,11 +42,11 @@ func newVault(t *testing.T) *vault {
 	v := &vault{keys: signals.Keys{"k1": secret}, said: &bytes.Buffer{}, cards: make(chan string, 4)}
 	words := zapcore.Lock(zapcore.AddSync(v.said))
 	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), words, zap.DebugLevel))
-	s := devserver.ForPackage(t)
-	c, err := s.Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.NewJSONHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	s := shared(t)
+	c, err := s.Dial(t.Context(), connection(slog.NewJSONHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	dir, err := store.OpenDir(t.TempDir(), nil)
+	dir, err := openStore(t.TempDir())
 	require.NoError(t, err)
 	v.stage = &stage{temporal: c, addr: s.Addr(), queue: t.Name(), dir: dir}
 	v.Client = client.New(c, &client.Options{TaskQueue: v.queue, Store: dir})

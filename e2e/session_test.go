@@ -15,7 +15,6 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -331,7 +330,7 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 // HX-11, OA-86).
 func TestASessionOutlivesItsHistory(t *testing.T) {
 	l := &till{}
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	s.work(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "and now", Text: "you had said hello"}, testsuite.Reply{Text: "hello"}), l.tool())
 	run, _ := s.run(t, "hello", &client.StartOptions{Session: "old-" + s.queue})
 	s.forget(t, run.Session, []string{run.ID})
@@ -358,7 +357,7 @@ func TestASessionOutlivesItsHistory(t *testing.T) {
 // One message that is posted twice is one, whether there is a worker or not, and
 // also where the run that took it has ended.
 func TestOnePostTwiceIsOneMessage(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	session, post := "post-"+s.queue, &client.SendOptions{ID: "m-1", Agent: "tester"}
 	first, err := s.Send(t.Context(), session, "hello", post)
 	require.NoError(t, err, "it is left for the worker that comes")
@@ -392,7 +391,7 @@ func TestOnePostTwiceIsOneMessage(t *testing.T) {
 
 // breakable is a store that can be told to fail.
 type breakable struct {
-	*store.Dir
+	store.Store
 	down atomic.Bool
 }
 
@@ -400,15 +399,15 @@ func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
 	if b.down.Load() && h.Run != "" { // a run may begin
 		return agent.Errorf(agent.StoreUnavailable, "the disk is full")
 	}
-	return b.Dir.PutHead(ctx, h)
+	return b.Store.PutHead(ctx, h)
 }
 
 // A run whose suspension can't be stored does not say that it is suspended; it
 // says why, and rests when the store is back (HL-12, HL-13, OA-08, OA-60, OA-61,
 // OA-62, OA-82, OA-106).
 func TestTheStoreFailsAtASuspension(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
-	b := &breakable{Dir: s.dir}
+	s := on(t, shared(t))
+	b := &breakable{Store: s.dir}
 	b.down.Store(true)
 	s.store = b
 	s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
@@ -439,7 +438,7 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 // (OA-105).
 func TestStateIsMigrated(t *testing.T) {
 	l := &till{}
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	w := s.work(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(1)...), l.tool())
 	session := "state-" + s.queue
 	_, o := s.run(t, "pay", &client.StartOptions{Session: session})

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/fermata-agents/fermata/devserver"
 )
 
 // Every command of docs/sessions.md does what the page says, in an empty directory
@@ -18,7 +16,7 @@ func TestSessionsDoc(t *testing.T) {
 	bin := t.TempDir()
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "fermata"), "github.com/fermata-agents/fermata/cmd/fermata").CombinedOutput()
 	require.NoError(t, err, "%s", built)
-	p := &page{stage: on(t, devserver.ForPackage(t)), home: t.TempDir()}
+	p := &page{stage: on(t, shared(t)), home: t.TempDir()}
 	p.env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "XDG_DATA_HOME=" + filepath.Join(p.home, "data")}
 	for _, b := range docBlocks(t, "../docs/sessions.md") {
 		if !t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { p.play(t, b) }) {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -33,7 +32,7 @@ func TestTheKitPlaysATree(t *testing.T) {
 		testsuite.Reply{Match: "bank is slow|Summed up", Text: "It has arrived."},
 	)
 	person := &testsuite.Person{Rules: []testsuite.Reaction{{Tool: "pay", Approve: true}}}
-	s := testsuite.New(t, &testsuite.Options{Worker: firm, Model: script, Person: person, Server: devserver.ForPackage(t).Client(t)})
+	s := testsuite.New(t, &testsuite.Options{Worker: firm, Model: script, Person: person, Server: dial(t, shared(t))})
 	run := s.Start("lead", "book", nil)
 	require.Equal(t, agent.WaitingFor, run.Rest().Kind)
 	s.FastForward(7 * 24 * time.Hour)

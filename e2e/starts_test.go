@@ -8,7 +8,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -16,7 +15,7 @@ import (
 // is; the others are told which. Nor does a start take the place of a run that is
 // suspended (HX-05, HX-06, HX-07, HX-08, HX-09, HX-85).
 func TestOneOfFiftyStartsBegins(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	session := "starts-" + s.queue
 	_, err := s.Get(t.Context(), session)
 	require.ErrorIs(t, err, agent.NotFound)

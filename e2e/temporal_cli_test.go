@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
 		}
 		t.Skip("the temporal command is not on the PATH")
 	}
-	cmd := exec.CommandContext(t.Context(), path, append(args, "--address", s.addr)...)
+	cmd := exec.CommandContext(t.Context(), path, slices.Concat(args, []string{"--address", s.addr}, codecFlags(t))...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 	return cmd.Output()
 }
@@ -72,7 +73,9 @@ func TestPlainTemporalCommand(t *testing.T) {
 	require.Equal(t, "start refused: input.txt is not known here", out.Error.Message)
 	raw, err = s.cli(t, "workflow", "result", "-w", session+"-bad")
 	require.Error(t, err)
-	require.Contains(t, string(raw), "input.txt is not known here")
+	if ring() == nil { // the command decrypts payloads, and not the messages of failures
+		require.Contains(t, string(raw), "input.txt is not known here")
+	}
 }
 
 // temporal workflow cancel is the verb cancel; a terminated run is told as what it

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -82,7 +81,7 @@ func (f fleet) builtBy(t *testing.T, workflow string) (build string) {
 // no worker of their own left, and back again: of every kind, with what is below them,
 // and the workflow by which processes hear of holds (HX-91).
 func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	a := f.deploy(t, "a")
 	runs := f.park(t)
@@ -111,7 +110,7 @@ func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
 // A deployment of which no build is current runs nothing, and its worker says what to
 // do; a build that is not current says which one is.
 func TestAWorkerWithoutWork(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	warned := func(build string) []observer.LoggedEntry {
 		core, log := observer.New(zap.WarnLevel)
@@ -136,7 +135,7 @@ func TestAWorkerWithoutWork(t *testing.T) {
 // A run that an operator has pinned to a build waits for that build, and goes on with
 // the current one as soon as it is let go.
 func TestAPinnedRunIsLetGo(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	a := f.deploy(t, "a")
 	run := f.begin(t, "ask me", nil)
@@ -159,7 +158,7 @@ func TestAPinnedRunIsLetGo(t *testing.T) {
 
 // Versioning is switched on, and off again, under runs that wait.
 func TestVersioningIsSwitchedOnAndOff(t *testing.T) {
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	plain := f.open(t, f.parkable())
 	first, second := f.begin(t, "ask me", nil), f.begin(t, "ask me", nil)

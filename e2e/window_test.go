@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 	"github.com/fermata-agents/fermata/tool"
@@ -110,7 +109,7 @@ func TestAConversationOverTheWindow(t *testing.T) {
 	n := &narrow{}
 	server := httptest.NewServer(n)
 	t.Cleanup(server.Close)
-	s := on(t, devserver.ForPackage(t))
+	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	type in struct {
 		N int `json:"n"`

@@ -1,5 +1,12 @@
 package model
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
 // Middleware wraps a model, so that a host sees every call of it: to count, to
 // log, to change what is asked, to answer from elsewhere, or to refuse with a
 // [Fault]. What it returns is called as the model is, from many goroutines at
@@ -24,9 +31,26 @@ func Wrap(m Model, with ...Middleware) Model {
 type CallInfo struct {
 	Session string
 	Run     string
+	Agent   string
+	// Model is the full name of the model that is asked, "anthropic/claude-sonnet-5".
+	Model string
+	// Trace is where the call's span hangs.
+	Trace agent.Trace
 	// Turn counts the run's model calls, from 1.
 	Turn int
 	// Attempt counts how often this call was tried, from 1, attempts included that
 	// were lost with their worker. The fallbacks of an attempt have its number.
 	Attempt int
+}
+
+// CacheKey is a name for the session that is the same in all its calls, for
+// providers that keep the requests of one conversation together to read them from
+// a cache. It is a digest, since what a session is called is nobody's business but
+// ours; empty where there is no session.
+func (c CallInfo) CacheKey() string {
+	if c.Session == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("fermata session " + c.Session))
+	return hex.EncodeToString(sum[:16])
 }

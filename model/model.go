@@ -34,7 +34,7 @@ type Info struct {
 // Request is one question to a model.
 type Request struct {
 	// Call tells for whom the question is asked. It is for middleware; adapters
-	// send nothing of it.
+	// send nothing of it but its CacheKey.
 	Call CallInfo
 	// Model is the provider's own name for it, "claude-sonnet-5".
 	Model string
@@ -48,6 +48,9 @@ type Request struct {
 	Output          json.RawMessage
 	MaxOutputTokens int      // zero: the model's own cap
 	Temperature     *float64 // nil: the model's own
+	// Reasoning is how much the model is to think; empty means that nothing is sent
+	// of it. What a model does not have becomes the nearest that it has.
+	Reasoning agent.Reasoning
 }
 
 // Reply is a model's whole answer.

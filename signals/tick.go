@@ -71,7 +71,7 @@ func TickOrder(t agent.Tick, id string) agent.Command {
 // StartOptions are those of every start of a run, from wherever it is started.
 func StartOptions(session, taskQueue string, start agent.Start, now time.Time) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID: session, TaskQueue: taskQueue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		ID: session, TaskQueue: taskQueue, StaticSummary: start.Agent, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: temporal.NewSearchAttributes(Attributes(start.Agent, agent.Pending, now)...),
 		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now.UTC(), Labels: start.Labels}},
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/keyring"
 )
 
 // Keys sign the tokens with which approvers prove who they are: secrets of at
@@ -41,7 +42,6 @@ type Claim struct {
 
 const (
 	tokenVersion = "v1"
-	minSecret    = 32 // bytes
 	maxToken     = 2048
 )
 
@@ -50,28 +50,16 @@ var (
 	tokenForm = regexp.MustCompile(`^v1\.([a-z0-9-]{1,32})\.([0-9]{1,12})\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{43}$`)
 )
 
-// ParseKeys reads keys as an environment has them: "id:base64,id2:base64". An
-// empty text is no keys. Errors are [agent.InvalidInput] and say no more of a key
-// than its place, since an id may be a secret that was put at the wrong side.
+// ParseKeys reads keys as an environment has them, see [keyring.Entries], whose errors
+// it has. An empty text is no keys.
 func ParseKeys(env string) (Keys, error) {
-	if strings.TrimSpace(env) == "" {
-		return nil, nil
+	list, err := keyring.Entries(env)
+	if err != nil || len(list) == 0 {
+		return nil, err
 	}
 	keys := Keys{}
-	for i, one := range strings.Split(env, ",") {
-		id, encoded, _ := strings.Cut(strings.TrimSpace(one), ":")
-		secret, err := base64.StdEncoding.DecodeString(encoded)
-		switch {
-		case !keyForm.MatchString(id):
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has no id: write id:base64, the id of 1 to 32 lower-case letters, digits or '-'", i+1)
-		case err != nil:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d: what is behind the ':' is not base64", i+1)
-		case len(secret) < minSecret:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has %d bytes; at least %d are wanted", i+1, len(secret), minSecret)
-		case keys[id] != nil:
-			return nil, agent.Errorf(agent.InvalidInput, "key %d has the id of one before it", i+1)
-		}
-		keys[id] = secret
+	for _, e := range list {
+		keys[e.ID] = e.Secret
 	}
 	return keys, nil
 }
@@ -85,8 +73,8 @@ func (k Keys) Mint(keyID string, c Claim) (string, error) {
 	switch {
 	case !known || !keyForm.MatchString(keyID):
 		return "", agent.Errorf(agent.InvalidInput, "minting a token: no key of that id is known")
-	case len(secret) < minSecret:
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: the key has %d bytes; at least %d are wanted", len(secret), minSecret)
+	case len(secret) < keyring.MinSecret:
+		return "", agent.Errorf(agent.InvalidInput, "minting a token: the key has %d bytes; at least %d are wanted", len(secret), keyring.MinSecret)
 	case c.Session == "" || c.Run == "" || c.Request == "" || c.Approver == "" || c.Expires.Unix() <= 0:
 		return "", agent.Errorf(agent.InvalidInput, "minting a token: session, run, request, approver and expires are wanted, all of them")
 	}
@@ -122,7 +110,7 @@ func (k Keys) Verify(token string, c Claim, now time.Time) (approver string, ref
 	secret := k[parts[1]]
 	seconds, wrong := strconv.ParseInt(parts[2], 10, 64)
 	name, garbled := base64.RawURLEncoding.DecodeString(parts[3])
-	if len(secret) < minSecret || wrong != nil || garbled != nil {
+	if len(secret) < keyring.MinSecret || wrong != nil || garbled != nil {
 		return "", bad
 	}
 	c.Approver, c.Expires = string(name), time.Unix(seconds, 0)
@@ -143,8 +131,8 @@ func (k Keys) MAC(keyID, purpose string) (hash.Hash, error) {
 	switch secret, known := k[keyID]; {
 	case !known || !keyForm.MatchString(keyID):
 		return nil, agent.Errorf(agent.InvalidInput, "no key of that id is known")
-	case len(secret) < minSecret:
-		return nil, agent.Errorf(agent.InvalidInput, "the key has %d bytes; at least %d are wanted", len(secret), minSecret)
+	case len(secret) < keyring.MinSecret:
+		return nil, agent.Errorf(agent.InvalidInput, "the key has %d bytes; at least %d are wanted", len(secret), keyring.MinSecret)
 	default:
 		mac := hmac.New(sha256.New, secret)
 		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(purpose))))

@@ -6,7 +6,7 @@
 // part is always noticed, and two sessions with a common past share it. [Log]
 // writes and reads chains; a [Store] is where the bytes lie. [Dir] is the one
 // on files, which the embedded server and a single machine use; the one on
-// PostgreSQL is the module store/postgres.
+// PostgreSQL is the module store/postgres, and the one in object stores store/bucket.
 //
 // What a session left can be deleted ([Log.Delete]), what no session needs be
 // collected ([Log.Collect]), and all be read for faults ([Log.Check]).

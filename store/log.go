@@ -23,8 +23,12 @@ type Log struct {
 // maxViews bounds what a Log keeps in memory, in bytes of plain chunks.
 const maxViews = 256 << 20
 
-// NewLog returns a log over a store.
+// NewLog returns a log over a store. What is encrypted there it refuses to read, if
+// the store is not one of [Encrypt] with the key.
 func NewLog(s Store) *Log {
+	if _, ok := s.(*Encrypted); !ok {
+		s = Encrypt(s, nil)
+	}
 	l := &Log{store: s}
 	// The number is a second bound; the first is the sum of the sizes.
 	l.views, _ = simplelru.NewLRU(100_000, func(_ string, v *View) { l.bytes -= v.size })

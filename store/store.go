@@ -13,7 +13,9 @@ import (
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
 // also a context that is over. testsuite.Store tells whether a store keeps it.
 type Store interface {
-	// PutChunk keeps data under its digest, durably when it returns. Putting the
+	// PutChunk keeps data under its digest, durably when it returns. The digest is of
+	// the plain form: 64 hexadecimal digits, and for an encrypted chunk a dot and 1 to 32
+	// of a-z, 0-9 and - behind them, see [Encrypt]. Putting the
 	// same digest again is no error, for the content is the same; it renews the
 	// time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk away from a
 	// writer that is about to refer to it.
@@ -90,4 +92,7 @@ type Head struct {
 	// has nothing but these is of a session without a log, see [Log.Head].
 	Claims  []string  `json:"claims,omitempty"`
 	Updated time.Time `json:"updated"`
+	// Encrypted is all of the head, of which the rest has then nothing but what a
+	// store needs to find it; see [Encrypt].
+	Encrypted []byte `json:"encrypted,omitempty"`
 }

@@ -31,6 +31,9 @@ type Call struct {
 	Attempt   int
 	Arguments json.RawMessage
 
+	answers  []agent.ToolAnswer
+	asked    int
+	question *agent.ToolQuestion
 	progress func(string)
 	state    func(context.Context) (map[string]json.RawMessage, error)
 	set      map[string]json.RawMessage

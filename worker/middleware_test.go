@@ -77,7 +77,7 @@ func TestMiddlewareSeesEveryCall(t *testing.T) {
 	require.Equal(t, "done", out.Text)
 	require.Equal(t, slices.Repeat([]string{"inner:Be brief. outer inner", "outer:Be brief. outer"}, 4), seen.lines)
 	for i, want := range []struct{ turn, attempt int }{{1, 1}, {1, 2}, {1, 3}, {2, 1}} {
-		call := model.CallInfo{Session: out.Session, Run: out.Run, Turn: want.turn, Attempt: want.attempt}
+		call := model.CallInfo{Session: out.Session, Run: out.Run, Agent: "a", Model: "acme/big", Trace: agent.Trace{Stint: 1, Turn: want.turn}, Turn: want.turn, Attempt: want.attempt}
 		require.Equal(t, []model.CallInfo{call, call}, seen.calls[2*i:2*i+2])
 	}
 	for _, req := range script.Requests() {

@@ -19,6 +19,9 @@ func (o *Options) wrapped() (models, []error) {
 		return o.Models, []error{agent.Errorf(agent.InvalidInput, "worker.Options.Middleware[%d] is nil", i).At("middleware")}
 	}
 	with := append(slices.Clip(o.Middleware), activities.Breaker)
+	if o.Observer != nil {
+		with = append(with, o.Observer.Model)
+	}
 	ms := models{}
 	for name, m := range o.Models {
 		ms[name] = model.Wrap(m, with...)
@@ -29,11 +32,11 @@ func (o *Options) wrapped() (models, []error) {
 // find finds a model by its full name, or by its provider's.
 func (ms models) find(full string) (activities.Model, error) {
 	if m, ok := ms[full]; ok {
-		return activities.Model{Model: m, Name: full}, nil
+		return activities.Model{Model: m, Name: full, Full: full}, nil
 	}
 	provider, name, _ := strings.Cut(full, "/")
 	if m, ok := ms[provider]; ok && name != "" {
-		return activities.Model{Model: m, Name: name}, nil
+		return activities.Model{Model: m, Name: name, Full: full}, nil
 	}
 	return activities.Model{}, agent.Errorf(agent.UnknownModel, "model %q is not in this worker's build; it has %s", full, names(ms)).At("model")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
@@ -30,6 +31,12 @@ type Options struct {
 	// Middleware is put around every model, the first outermost; innermost is
 	// [activities.Breaker].
 	Middleware []model.Middleware
+	// Rates bound the calls of models, by provider: the part of their full names before
+	// the first slash. All workers of a task queue must have the same. Calls that are
+	// bounded wait on a task queue of their own, and a run keeps to the one that it began
+	// with: where a bound is given up, its entry stays, with zero values, for as long as
+	// such runs live. A call that asks fallbacks too counts for its first model.
+	Rates map[string]Rate
 	// Migrations bring the state of older sessions to the StateVersion of an agent,
 	// along the shortest chain.
 	Migrations []activities.Migration
@@ -45,6 +52,9 @@ type Options struct {
 	// Live hears pieces of replies and tools' progress as they come; nil means
 	// nobody. A [live.Hub] hands them to readers in this process.
 	Live live.Sink
+	// Observer makes traces and metrics of what runs do; nil means none. The module
+	// telemetry has the one for OpenTelemetry.
+	Observer observe.Observer
 	// ApprovalKeys prove the approvers that rules name, by the id of the key; without
 	// any, what only an approver may answer can't be answered.
 	ApprovalKeys signals.Keys

@@ -35,14 +35,15 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Tails: activities.NewTails(), Flights: activities.NewFlights(), Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents) == 0 {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").At("agents"))
 	}
 	faults = append(faults, o.addTools(d)...)
+	faults = append(faults, o.checkRates()...)
 	for _, def := range o.Agents {
-		faults = append(faults, addAgent(d, def)...)
+		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model))...)
 	}
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
@@ -74,7 +75,7 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 // ownNames are the names of tools that no worker has.
 var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.ParkTool}
 
-func addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
+func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string) (faults []error) {
 	def = def.WithDefaults()
 	if err := def.Check(); err != nil {
 		return []error{err}
@@ -82,7 +83,7 @@ func addAgent(d *activities.Deeds, def agent.Definition) (faults []error) {
 	if _, twice := d.Agents[def.Name]; twice {
 		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
 	}
-	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def}}
+	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, ModelQueue: modelQueue}}
 	m, err := d.Model(def.Model)
 	if err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))

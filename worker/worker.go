@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -27,10 +29,12 @@ type Worker struct {
 	temporal client.Client
 	store    store.Store
 	inner    worker.Worker
+	callers  []worker.Worker // make the model calls that are bounded
 	logger   *zap.Logger
 	bus      *bus
 	hush     context.CancelFunc             // ends the bus
 	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
+	fatal    chan error                     // has what ended the worker by itself
 }
 
 // New makes a worker over a Temporal client, which stays the caller's to close.
@@ -46,9 +50,9 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	}
 	deeds.Client = c
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version}
+	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
 	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
-	w.inner = worker.New(c, o.taskQueue(), worker.Options{
+	options := worker.Options{
 		WorkerStopTimeout: o.stopTimeout(),
 		DeploymentOptions: versioning,
 		Interceptors:      interceptors(o.shell(deeds)),
@@ -57,9 +61,19 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
 		DeadlockDetectionTimeout:     taskTime,
 		StickyScheduleToStartTimeout: stickyTime,
-	})
+		OnFatalError:                 w.ended,
+	}
+	w.inner, w.callers = worker.New(c, o.taskQueue(), options), o.callers(c, deeds, options)
 	o.register(w.inner, deeds)
 	return w, nil
+}
+
+// ended hears what has ended one of the SDK's workers; the first is told.
+func (w *Worker) ended(err error) {
+	select {
+	case w.fatal <- durable.ArriveRPC(err):
+	default:
+	}
 }
 
 const heartbeatThrottle = time.Second
@@ -85,20 +99,26 @@ func (o *Options) build() string {
 	return ""
 }
 
-// Run works until the context ends, and then stops as [Worker.Stop] does.
+// Run works until the context ends, and then stops as [Worker.Stop] does. The errors
+// are those of [Worker.Start], and what ends a worker by itself, after two minutes: that
+// its namespace is gone, or that it can't decrypt what it is given to do.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.Start(ctx); err != nil {
 		return err
 	}
-	<-ctx.Done()
-	w.Stop()
-	return nil
+	defer w.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-w.fatal:
+		return fmt.Errorf("the worker has stopped: %w", err)
+	}
 }
 
 // Start begins to work. It refuses, with [agent.NotSetUp], to work for a
-// namespace that lacks a search attribute, or with transcripts on this
-// machine's disk for a server elsewhere; [agent.Unreachable] tells that the
-// server does not answer.
+// namespace that lacks a search attribute, with transcripts on this
+// machine's disk for a server elsewhere, or for runs that are encrypted with a key
+// that it does not have; [agent.Unreachable] tells that the server does not answer.
 func (w *Worker) Start(ctx context.Context) error {
 	if err := w.checkStore(ctx); err != nil {
 		return fmt.Errorf("worker refused to start: %w", err)
@@ -106,9 +126,15 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.checkAttributes(ctx); err != nil {
 		return fmt.Errorf("worker refused to start: %w", err)
 	}
+	if err := w.checkKeys(ctx); err != nil {
+		return fmt.Errorf("worker refused to start: %w", err)
+	}
 	w.warnOfRouting(ctx)
-	if err := w.inner.Start(); err != nil {
-		return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
+	for _, one := range w.all() {
+		if err := one.Start(); err != nil {
+			w.Stop()
+			return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
+		}
 	}
 	// The bus lives as long as the worker, and not as long as its start.
 	live, hush := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,9 +146,16 @@ func (w *Worker) Start(ctx context.Context) error {
 // Stop takes no more work, waits for the calls in progress as long as the
 // options say, and returns. It may be called more than once.
 func (w *Worker) Stop() {
-	w.inner.Stop()
+	var over sync.WaitGroup
+	for _, one := range w.all() {
+		over.Go(one.Stop)
+	}
+	over.Wait()
 	w.hush()
 }
+
+// all are the SDK's workers.
+func (w *Worker) all() []worker.Worker { return append([]worker.Worker{w.inner}, w.callers...) }
 
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {
@@ -131,7 +164,11 @@ func (w *Worker) checkStore(ctx context.Context) error {
 	if err != nil {
 		return durable.ArriveRPC(err)
 	}
-	dir, ok := w.store.(*store.Dir)
+	kept := w.store
+	if e, ok := kept.(*store.Encrypted); ok {
+		kept = e.Inner()
+	}
+	dir, ok := kept.(*store.Dir)
 	if !ok || dir.Shared() || server.Addr == nil || loopback(server.Addr.String()) {
 		return nil
 	}
@@ -156,6 +193,34 @@ func (w *Worker) checkAttributes(ctx context.Context) error {
 	}
 	if len(missing) > 0 {
 		return agent.Errorf(agent.NotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// checkKeys refuses to take work that this process can't decrypt: it looks at a live
+// run, and at a head of the store. Where there is neither the first task tells.
+func (w *Worker) checkKeys(ctx context.Context) error {
+	live, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		PageSize: 1, Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", signals.WorkflowType),
+	})
+	if err != nil {
+		return fmt.Errorf("looking at a live run: %w", durable.ArriveRPC(err))
+	}
+	for _, run := range live.GetExecutions() {
+		for _, p := range run.GetMemo().GetFields() {
+			if err := durable.Unreadable(p); err != nil {
+				return err
+			}
+		}
+	}
+	if w.store == nil {
+		return nil
+	}
+	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
+		if errors.Is(err, agent.NotSetUp) {
+			return err
+		}
+		break
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.AskInput{
 		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx, e.Seq), AfterToolResult: e.AfterToolResult,
-		Note: e.Note, Squeeze: e.Squeeze, Within: agent.Duration(e.Within), Heard: r.state.Heard, Parent: r.parent(),
+		Note: e.Note, Squeeze: e.Squeeze, Within: agent.Duration(e.Within), Heard: r.state.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
 	}
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
 	switch e.Summary {
@@ -28,7 +28,7 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		in.Compact, in.Note = true, compactPrompt
 	}
 	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
+		TaskQueue: r.state.Spec.ModelQueue, StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
 		RetryPolicy: &forever, Summary: r.state.Spec.Model,
 	}, in)
 	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {

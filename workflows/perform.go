@@ -34,7 +34,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Abandon:
 		r.giveUp(ctx)
 	case loop.Wake:
-		r.wake(ctx, e.At)
+		r.wake(ctx, e)
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.Gather:
@@ -180,13 +180,12 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: sealSoon, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, in)
-	r.when(f.Raw, func() {
-		o, err := f.Get(ctx)
+	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil { // a slow store, or none: that may take its time
 			r.sealApart(ctx, in)
-			return
+			return nil
 		}
-		r.take(loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To})
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To}
 	})
 }
 
@@ -224,17 +223,17 @@ func (r *run) share(ctx workflow.Context, upTo int64) activities.Place {
 }
 
 // wake asks for the machine's next look at the clock; a zero time for none.
-func (r *run) wake(ctx workflow.Context, at time.Time) {
+func (r *run) wake(ctx workflow.Context, e loop.Wake) {
 	if r.disarm != nil {
 		r.disarm()
 	}
 	r.disarm, r.rung = nil, false
-	if at.IsZero() {
+	if e.At.IsZero() {
 		return
 	}
 	timer, cancel := workflow.WithCancel(ctx)
 	r.disarm = cancel
-	f := workflow.NewTimer(timer, max(at.Sub(workflow.Now(ctx)), time.Millisecond))
+	f := workflow.NewTimerWithOptions(timer, max(e.At.Sub(workflow.Now(ctx)), time.Millisecond), workflow.TimerOptions{Summary: e.Why})
 	r.when(f, func() {
 		if f.Get(ctx, nil) == nil && timer.Err() == nil {
 			r.rung = true
@@ -253,6 +252,7 @@ func (r *run) publish(ctx workflow.Context) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, signals.Rest(v.Agent, v.Status, v.Since, r.state.WaitsFor(), deadline)...); err != nil {
 		panic(err)
 	}
+	workflow.SetCurrentDetails(ctx, details(v))
 	if err := workflow.UpsertMemo(ctx, map[string]any{agent.MemoKey: r.state.Memo()}); err != nil {
 		panic(err)
 	}

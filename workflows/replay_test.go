@@ -32,13 +32,15 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			history := &historypb.History{}
 			require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, history))
 			begun := history.Events[0].GetWorkflowExecutionStartedEventAttributes()
-			shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights()}
+			seen := &watcher{}
+			shell := &workflows.Shell{Tails: activities.NewTails(), Flights: activities.NewFlights(), Observer: seen}
 			r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
 			require.NoError(t, err)
 			shell.Register(r)
 			require.NoError(t, r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history, worker.ReplayWorkflowHistoryOptions{
 				OriginalExecution: workflow.Execution{ID: begun.GetWorkflowId(), RunID: begun.GetOriginalExecutionRunId()}, // names of children are made of it
 			}))
+			require.Empty(t, seen.seen, "what is replayed is not told again")
 		})
 	}
 }

@@ -174,3 +174,19 @@ func TestAPriceThatNobodyKnows(t *testing.T) {
 	require.Zero(t, o.Cost)
 	require.EqualValues(t, 1<<41, o.Usage.Total())
 }
+
+// How much a model is to think is said in every call of a run: behind tools, in a
+// repair, and when it is asked again (HA-142).
+func TestReasoningIsSaidInEveryCall(t *testing.T) {
+	add := tool.New("add", "adds", func(_ context.Context, _ *tool.Call, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }, nil)
+	b := setup(t, agent.Definition{Reasoning: agent.ReasoningHigh, Output: json.RawMessage(`{"type":"object","required":["sum"]}`)}, testsuite.NewScript(
+		testsuite.Reply{Calls: []testsuite.Call{{Tool: "add", Arguments: map[string]any{"A": 1, "B": 2}}}},
+		testsuite.Reply{Text: "3", Fail: []testsuite.Failure{{Kind: agent.FaultTransient}}}, testsuite.Reply{Text: `{"sum":3}`}), add)
+	o := b.run(t, "What is 1+2?")
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	requests := b.script.Requests()
+	require.Len(t, requests, 4)
+	for i, r := range requests {
+		require.Equal(t, agent.ReasoningHigh, r.Reasoning, "request %d", i+1)
+	}
+}

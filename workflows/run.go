@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -26,6 +27,8 @@ type Shell struct {
 	Keys signals.Keys
 	// Build is the version that the query status shows.
 	Build string
+	// Observer hears of what runs do; it may be nil.
+	Observer observe.Observer
 }
 
 // Registry is where the workflow is registered: a worker, a replayer, or a test environment.
@@ -40,9 +43,10 @@ func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 
-// run is one execution of a run. carried is the state that the execution before
-// it handed on, birth what the run above says of it; from outside nobody can set them.
-func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *loop.State, birth *agent.Birth) (*agent.Outcome, error) {
+// run is one execution of a run. state is what the execution before it handed on, and
+// born what the run above says of it; from outside nobody can set them. All is read here
+// and not by the SDK, which would fail the run for what this worker can't read.
+func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValue) (*agent.Outcome, error) {
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
@@ -54,7 +58,8 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	r.awaitCancel()
 	r.awaitSignals()
 	info := workflow.GetInfo(ctx)
-	if info.ContinuedExecutionRunID != "" && carried != nil {
+	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
+		carried := decoded[loop.State](state)
 		if carried.V > agent.Version {
 			// The task fails, not the run: the build that wrote it will take it back.
 			panic(agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", carried.V, agent.Version))
@@ -63,8 +68,9 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 		r.must(loop.Continued{})
 	} else {
 		in, err := signals.DecodeStart(durable.Bytes(start))
-		if info.ParentWorkflowExecution == nil {
-			birth = nil
+		birth := (*agent.Birth)(nil)
+		if info.ParentWorkflowExecution != nil {
+			birth = decoded[agent.Birth](born)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
@@ -92,6 +98,19 @@ func (s *Shell) run(outer workflow.Context, start converter.RawValue, carried *l
 	}
 	r.hear() // what came with the end, or waited for a beginning that there was not
 	return r.result()
+}
+
+// decoded reads a value of our own, or nil.
+func decoded[T any](raw converter.RawValue) *T {
+	data := durable.Bytes(raw)
+	if data == nil {
+		return nil
+	}
+	v := new(T)
+	if err := json.Unmarshal(data, v); err != nil {
+		panic(agent.Errorf(agent.Incompatible, "the run's input can't be read by this build: %w", err)) // the task fails, not the run
+	}
+	return v
 }
 
 // farewellTime is how long a run waits for its parent to take its last report.
@@ -150,11 +169,13 @@ const (
 // step hands an input to the machine and performs what it asks for. The error is
 // a refusal: nothing has changed.
 func (r *run) step(in loop.Input) error {
-	state, effects, err := loop.Step(r.state, r.moment(r.ctx), in)
+	before := r.state
+	state, effects, err := loop.Step(before, r.moment(r.ctx), in)
 	if err != nil {
 		return err
 	}
 	r.state = state
+	r.observe(before)
 	for _, e := range effects {
 		r.perform(r.ctx, e)
 	}
@@ -164,6 +185,23 @@ func (r *run) step(in loop.Input) error {
 		r.must(in)
 	}
 	return nil
+}
+
+// observe tells of the events that a step has brought.
+func (r *run) observe(before loop.State) {
+	if r.shell.Observer == nil || workflow.IsReplaying(r.ctx) {
+		return
+	}
+	seen := observe.Seen{Session: r.state.Session, Run: r.state.Run, Stint: before.Stint}
+	if r.state.Spec != nil {
+		seen.Agent, seen.Model = r.state.Spec.Name, r.state.Spec.Model
+	}
+	tail := r.state.Log.Tail
+	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
+		seen.Event = e
+		r.shell.Observer.Saw(seen) //workflowcheck:ignore nothing that the run sees comes of it
+		seen.Stint = seen.Stint.Next(r.state.Run, e)
+	}
 }
 
 // must steps an input that is no verb. One that the machine refuses came too

@@ -23,6 +23,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -36,6 +37,8 @@ type bench struct {
 	script *testsuite.Script
 	deeds  *activities.Deeds
 	later  []appointment
+	// observer looks on, from the next execution on.
+	observer observe.Observer
 	// executions counts those after the first.
 	executions int
 }
@@ -66,7 +69,7 @@ func (b *bench) fresh() {
 	var suite sdktest.WorkflowTestSuite
 	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
 	b.deeds.Register(b)
-	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights}
+	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights, Observer: b.observer}
 	b.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shell.Interceptor()}})
 	shell.Register(b)
 }

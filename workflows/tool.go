@@ -25,7 +25,7 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Of: e.Of, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
 		Timeout: agent.Duration(toolTime), Upto: r.share(ctx, r.state.Log.Seq),
-		Edited: e.Edited, Heard: r.state.Heard, Parent: r.parent(),
+		Edited: e.Edited, Answers: e.Answers, Heard: r.state.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
 	}
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout
@@ -46,7 +46,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}, in)
 	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set, Ask: o.Ask}
 	})
 }
 
@@ -59,7 +59,7 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 		if err != nil && err.Code == agent.Timeout {
 			return loop.Slow{Call: in.Call}
 		}
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set, Ask: o.Ask}
 	})
 }
 

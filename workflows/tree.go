@@ -28,11 +28,17 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	now := workflow.Now(ctx).UTC()
 	start := agent.Start{
 		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
+		Meta: agent.TraceMeta(r.state.Stint.Traceparent(r.state.Run)),
+	}
+	task := start.Input.Task()
+	if r.state.Spec.Redact {
+		task = ""
 	}
 	f := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: e.Session, ParentClosePolicy: policy, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(e.Agent, agent.Pending, now)...),
-		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: start.Input.Task(), Status: agent.Pending, Since: now}},
+		StaticSummary:         e.Agent,
+		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: task, Status: agent.Pending, Since: now}},
 	}), signals.WorkflowType, start, nil, &e.Birth)
 	started := f.GetChildWorkflowExecution()
 	r.when(started, func() {

@@ -76,6 +76,9 @@ func (r *runner) chat(ctx context.Context) error {
 	if err := agent.CheckSession(r.session); err != nil {
 		return err
 	}
+	if err := r.observe(ctx); err != nil {
+		return err
+	}
 	defer r.close()
 	if err := r.reach(ctx); err != nil {
 		return err
@@ -90,7 +93,7 @@ func (r *runner) chat(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.pieces, err = r.live.Subscribe(ctx, r.session); err != nil {
+	if r.pieces, err = r.hears(ctx, r.live, r.session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()

@@ -134,6 +134,9 @@ func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 	o.Namespace = cmp.Or(c.namespace, o.Namespace, defaultNamespace)
 	o.Logger = c.sdkLogger()
 	o.ConnectionOptions.GetSystemInfoTimeout = dialPatience
+	if err := c.prepare(&o); err != nil {
+		return o, false, err
+	}
 	named = o.HostPort != "" || c.profile != "" || os.Getenv("TEMPORAL_PROFILE") != ""
 	o.HostPort = cmp.Or(o.HostPort, defaultAddress)
 	return o, named, nil
@@ -166,7 +169,7 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 		// A namespace is only made by those who start something in it.
 		options.Namespace = o.Namespace
 	}
-	d, err := devserver.Start(ctx, options)
+	d, err := startServer(ctx, options)
 	if err != nil {
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
 	}
@@ -174,7 +177,7 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 		d.Stop() // the one that ran has just stopped
 		return nil, nil
 	}
-	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger})
+	sdk, err := d.Dial(ctx, client.Options{Namespace: o.Namespace, Logger: o.Logger, MetricsHandler: o.MetricsHandler, ConnectionOptions: client.ConnectionOptions{DialOptions: o.ConnectionOptions.DialOptions}})
 	if err != nil {
 		d.Stop()
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
@@ -201,7 +204,13 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fermata.New(s.Client, &fermata.Options{TaskQueue: c.queue(), Store: transcripts}), nil
+	o := &fermata.Options{TaskQueue: c.queue(), Store: transcripts}
+	if b, err := c.broker(); err != nil {
+		return nil, err
+	} else if b != nil {
+		o.Live = b
+	}
+	return fermata.New(s.Client, o), nil
 }
 
 // withServer gives a command the server that is meant, and what speaks to runs on it.

@@ -25,8 +25,9 @@ type crew struct {
 	kit    io.Closer
 }
 
-// hire starts a worker for the agents of a file. sink may be nil; patience is how
-// long calls in progress may take when the worker stops.
+// hire starts a worker for the agents of a file. sink hears what runs say right now,
+// where no broker does, and may be nil; patience is how long calls in progress may
+// take when the worker stops.
 func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*crew, error) {
 	transcripts, err := c.openStore(ctx)
 	if err != nil {
@@ -40,6 +41,11 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
+	if b, err := c.broker(); err != nil {
+		return nil, err
+	} else if b != nil {
+		sink = b
+	}
 	kit, err := f.Open(c.slogger())
 	if err != nil {
 		return nil, err
@@ -47,6 +53,9 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	o := c.inventory(f, kit)
 	o.Store, o.StopTimeout, o.Live, o.ApprovalKeys, o.ExportKeys = transcripts, patience, sink, keys, exports
 	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
+	if c.exports.observer != nil {
+		o.Observer = c.exports.observer
+	}
 	w, err := worker.New(s.Client, o)
 	if err == nil {
 		err = w.Start(ctx)
@@ -60,7 +69,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 // inventory is what a worker for an agents file has.
 func (c *cli) inventory(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(), Logger: c.log,
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(), Rates: f.Rates(), Logger: c.log,
 	}
 }
 

@@ -91,10 +91,10 @@ func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error
 		return nil, "", err
 	}
 	data = filepath.Join(base, "demo")
-	d, err := devserver.Start(ctx, &devserver.Options{DataDir: data, Logger: c.serverLogger()})
+	d, err := startServer(ctx, &devserver.Options{DataDir: data, Logger: c.serverLogger()})
 	if err == nil && d.Shared() {
 		data = ""
-		d, err = devserver.Start(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
+		d, err = startServer(ctx, &devserver.Options{InMemory: true, Logger: c.serverLogger()})
 	}
 	if err != nil {
 		return nil, "", agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)

@@ -46,11 +46,14 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if c.address != "" || c.profile != "" {
 		return agent.Errorf(agent.InvalidInput, "dev is a server of its own, and takes no --address or --profile: for a worker of another server see fermata worker")
 	}
-	if err := checkLoopback(addr); err != nil {
+	if err := checkLoopback("--addr", addr); err != nil {
 		return err
 	}
 	f, err := agentsFile(agents)
 	if err != nil {
+		return err
+	}
+	if err := c.observe(ctx); err != nil {
 		return err
 	}
 	s, err := c.devServer(ctx, addr)
@@ -72,9 +75,8 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	return nil
 }
 
-// checkLoopback refuses an address that others could reach: the server trusts
-// whoever can open a connection.
-func checkLoopback(addr string) error {
+// checkLoopback refuses an address that others could reach.
+func checkLoopback(flag, addr string) error {
 	if addr == "" {
 		return nil
 	}
@@ -82,7 +84,7 @@ func checkLoopback(addr string) error {
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.InvalidInput, "--addr must be a loopback address with a port, such as %s, not %q: the server has no authentication", defaultAddress, addr)
+	return agent.Errorf(agent.InvalidInput, "%s must be a loopback address with a port, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
 }
 
 // devServer starts the embedded server of the data directory; it is nobody else's.
@@ -98,14 +100,19 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if namespace == "" {
 		namespace = defaultNamespace
 	}
-	d, err := devserver.Start(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger()})
+	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger()})
 	if err != nil {
 		return nil, agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
 	}
 	if d.Shared() {
 		return nil, agent.Errorf(agent.Busy, "the data directory %s is served at %s already, by another fermata: use that one (fermata run, fermata worker), stop it, or name another --data", dir, d.Addr())
 	}
-	sdk, err := d.Dial(ctx, client.Options{Logger: c.sdkLogger()})
+	o := client.Options{Logger: c.sdkLogger()}
+	if err := c.prepare(&o); err != nil {
+		d.Stop()
+		return nil, err
+	}
+	sdk, err := d.Dial(ctx, o)
 	if err != nil {
 		d.Stop()
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
@@ -203,6 +210,9 @@ func (c *cli) work(ctx context.Context, agents string) error {
 	}
 	if f == nil {
 		return noAgents()
+	}
+	if err := c.observe(ctx); err != nil {
+		return err
 	}
 	c.loud = true
 	s, err := c.find(ctx)

@@ -156,8 +156,10 @@ func (d *doctor) checkWorker(ctx context.Context) {
 
 func (d *doctor) checkStore(ctx context.Context) {
 	transcripts, err := d.openStore(ctx)
-	if dir, ok := transcripts.(*store.Dir); ok && err == nil {
-		err = writable(dir.Root())
+	if err == nil {
+		if dir, ok := transcripts.Inner().(*store.Dir); ok {
+			err = writable(dir.Root())
+		}
 	}
 	if err != nil {
 		d.failed("store", err, "name another one with --store")
@@ -188,6 +190,9 @@ func (d *doctor) checkAgents() {
 		}
 		d.found("agent", warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
 			"name the model under models, with price: {input: …, output: …} for a million tokens")
+	}
+	for _, p := range d.file.PriceTables() {
+		d.found("prices", fine, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
 	}
 	for _, k := range d.file.Keys() {
 		who := strings.Join(k.Agents, ", ")

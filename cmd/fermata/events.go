@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"time"
 
@@ -25,7 +27,9 @@ from the run itself. The events of a session at rest are printed also where no
 server runs.
 
 --follow goes on as they come, over the ends of runs, until Ctrl-C. --after CURSOR
-goes on behind an event that was seen: nothing is left out, nothing comes twice.`,
+goes on behind an event that was seen: nothing is left out, nothing comes twice.
+Where ` + liveVariable + ` names a broker, --follow also prints what is live, without a
+cursor: pieces of replies and remarks of tools.`,
 		Example: `  fermata events invoice-118
   fermata events invoice-118 --follow
   fermata events invoice-118 --after 118 --json | jq -r 'select(.type=="message").data.parts[].text'`,
@@ -61,6 +65,7 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
 		return err
 	}
+	o.Live = os.Getenv(liveVariable) != ""
 	return c.followEvents(ctx, runs, session, o)
 }
 
@@ -109,12 +114,16 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if err != nil {
 			return last, err
 		}
-		last = e.Cursor()
+		last = cmp.Or(e.Cursor(), last)
 		if c.json {
 			c.line(e)
 			continue
 		}
-		c.print("%5s  %s  %-16s %s", last, e.Time.Local().Format(time.DateTime), e.Type, story.Line(whatOf(e.Event), maxWhat))
+		what := whatOf(e.Event)
+		if e.Live != nil {
+			what = words(e.Live.Data.Call, e.Live.Data.Text)
+		}
+		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, story.Line(what, maxWhat))
 	}
 	return last, nil
 }

@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gocloud.dev/blob/s3blob"
+
 	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/store/bucket"
 	"github.com/fermata-agents/fermata/store/postgres"
 )
 
@@ -18,29 +21,52 @@ const storeVariable = "FERMATA_STORE"
 
 // openedStore is the store of an invocation. The zero value is not open.
 type openedStore struct {
-	store.Store
+	*store.Encrypted
+	shut func() // nil where it is in files
 }
 
 // close ends its connections, if it has any.
 func (o openedStore) close() {
-	if db, ok := o.Store.(*postgres.Store); ok {
-		db.Close()
+	if o.shut != nil {
+		o.shut()
 	}
 }
 
 // openStore opens the store that all commands share. An invocation has one; it is
 // closed at its end.
-func (c *cli) openStore(ctx context.Context) (store.Store, error) {
-	if c.kept.Store != nil {
-		return c.kept.Store, nil
+func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
+	if c.kept.Encrypted != nil {
+		return c.kept.Encrypted, nil
 	}
+	ring, err := encryptionKeys()
+	if err != nil {
+		return nil, err
+	}
+	plain, err := c.openPlain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.kept.Encrypted = store.Encrypt(plain, ring)
+	return c.kept.Encrypted, nil
+}
+
+// openPlain opens the store as it lies there.
+func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 	place := cmp.Or(c.store, os.Getenv(storeVariable))
+	if strings.HasPrefix(place, s3blob.Scheme+"://") {
+		b, err := bucket.Open(ctx, place)
+		if err != nil {
+			return nil, err
+		}
+		c.kept.shut = func() { _ = b.Close() } // nothing is held back that could be lost
+		return b, nil
+	}
 	if strings.Contains(place, "://") {
 		db, err := postgres.Open(ctx, place, nil)
 		if err != nil {
 			return nil, err
 		}
-		c.kept.Store = db
+		c.kept.shut = db.Close
 		return db, nil
 	}
 	if place == "" {
@@ -50,18 +76,13 @@ func (c *cli) openStore(ctx context.Context) (store.Store, error) {
 		}
 		place = filepath.Join(data, "store")
 	}
-	dir, err := store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
-	if err != nil {
-		return nil, err
-	}
-	c.kept.Store = dir
-	return dir, nil
+	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
 }
 
 // placeOf tells people where a store is.
-func placeOf(s store.Store) string {
-	if dir, ok := s.(*store.Dir); ok {
+func placeOf(s *store.Encrypted) string {
+	if dir, ok := s.Inner().(*store.Dir); ok {
 		return dir.Root()
 	}
-	return fmt.Sprint(s)
+	return fmt.Sprint(s.Inner())
 }

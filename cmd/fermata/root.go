@@ -35,6 +35,10 @@ type cli struct {
 	deployment, build string
 	// kept is the store, once it was opened.
 	kept openedStore
+	// pieces is the broker of live events, once it was asked for.
+	pieces brokered
+	// exports is where a worker of this process tells what runs do.
+	exports exports
 	// began tells that the command's own work has begun: errors before are of usage.
 	began bool
 }
@@ -66,6 +70,12 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	defer c.kept.close()
+	defer func() { c.pieces.close() }()
+	defer func() {
+		if err := c.exports.flush(); err != nil {
+			c.note("fermata: %v", err)
+		}
+	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		err = usage(cmd, err)
@@ -105,7 +115,7 @@ process, with its data in the data directory.`,
 	f.StringVar(&c.profile, "profile", "", "profile in temporal.toml")
 	f.StringVar(&c.taskQueue, "task-queue", "", "task queue of the runs (default \"fermata\")")
 	f.StringVar(&c.data, "data", "", "data directory of the embedded server and the store (default the user's own)")
-	f.StringVar(&c.store, "store", "", "folder of the transcripts, or a database: postgres://… (default \"store\" in the data directory)")
+	f.StringVar(&c.store, "store", "", "folder of the transcripts, a database, postgres://…, or a bucket, s3://… (default \"store\" in the data directory)")
 	f.BoolVar(&c.storeShared, "store-shared", false, "every worker sees the store's folder, on whatever machine")
 	f.BoolVar(&c.verbose, "verbose", false, "log what Temporal and the worker do, on standard error")
 	root.AddCommand(c.demoCommand(), c.devCommand(), c.workerCommand(), c.runCommand(), c.attachCommand(), c.waitCommand(), c.transcriptCommand(), c.eventsCommand(),
@@ -113,7 +123,7 @@ process, with its data in the data directory.`,
 		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
 		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand(), c.storeCommand(),
 		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
-		c.exportCommand(), c.importCommand(), c.scheduleCommand())
+		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand())
 	return root
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
@@ -29,6 +30,7 @@ type runner struct {
 	briefing    string           // the name of a file with a handoff
 	carry       string           // what the run keeps of the session's runs before it
 	file        *agentsfile.File // nil where there is none
+	priority    temporal.Priority
 	options     fermata.StartOptions
 
 	server *server
@@ -87,6 +89,9 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 	f.StringVar(&r.park, "park", "", "wait before the first turn, for conditions as JSON; {} waits for fermata resume")
 	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
 	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what it keeps of the session's runs before it: inherit (all), compact (a summary) or reset (nothing)")
+	f.IntVar(&r.priority.PriorityKey, "priority", 0, "how soon its steps are done beside those of others: 1 (first) to 5 (default the server's, 3)")
+	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "whose its steps are, such as a tenant: no key's keep another's from being done")
+	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "the key's share beside that of others (default 1)")
 	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
 	return cmd
 }
@@ -94,6 +99,11 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 func (r *runner) do(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
+	}
+	if !r.detach {
+		if err := r.observe(ctx); err != nil {
+			return err
+		}
 	}
 	defer r.close()
 	if err := r.connect(ctx); err != nil {
@@ -171,7 +181,7 @@ func (r *runner) needsTask() error {
 
 // startOptions reads what the flags say of the start.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
-	o.Session, o.By, o.Carry = r.session, whoami(), agent.Carry(r.carry)
+	o.Session, o.By, o.Carry, o.Priority = r.session, whoami(), agent.Carry(r.carry), r.priority
 	switch o.Carry {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:

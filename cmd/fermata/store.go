@@ -18,11 +18,12 @@ func (c *cli) storeCommand() *cobra.Command {
 		Long: `Store looks after the place where transcripts are kept: the folder or database of
 --store or ` + storeVariable + `. No server is asked.`,
 		Example: `  fermata store gc --dry-run
-  fermata store check`,
+  fermata store check
+  fermata store rekey`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.collectCommand(), c.checkCommand())
+	cmd.AddCommand(c.collectCommand(), c.checkCommand(), c.rekeyCommand())
 	return cmd
 }
 
@@ -97,7 +98,7 @@ changes nothing. The exit status is 1 if there is any.`,
 	return cmd
 }
 
-func (c *cli) printStore(s store.Store, sessions, chunks int) {
+func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
 	c.print("store      %s", placeOf(s))
 	c.print("sessions   %d", sessions)
 	c.print("chunks     %d", chunks)
@@ -130,5 +131,52 @@ func (c *cli) check(ctx context.Context) error {
 	if len(found.Faults) > 0 {
 		return ended(1)
 	}
+	return nil
+}
+
+func (c *cli) rekeyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rekey",
+		Short: "Encrypt all transcripts anew, with the first of the keys",
+		Long: `Rekey reads what is in the store with any of the keys in ` + encryptionVariable + `,
+or plain, and writes it anew with the first of them. It may run while sessions are
+written by workers that have the key, and again after it was interrupted. What was
+written meanwhile with another key is left for the next time.
+
+Payloads in Temporal's histories stay as they are: an older key is needed until
+their retention is over and no run lives that began with it.`,
+		Example: `  fermata store rekey
+  fermata store rekey --json | jq .left`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.rekey(cmd.Context()) },
+	}
+	c.jsonFlag(cmd, "print what was done as one line of JSON")
+	return cmd
+}
+
+// rekeyed is the output of rekey --json.
+type rekeyed struct {
+	V     int    `json:"v"`
+	Store string `json:"store"`
+	store.Rekeyed
+}
+
+func (c *cli) rekey(ctx context.Context) error {
+	s, err := c.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := s.Rekey(ctx)
+	if c.json {
+		c.line(rekeyed{agent.Version, placeOf(s), done})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	c.print("store      %s", placeOf(s))
+	c.print("key        %s", done.Key)
+	c.print("encrypted  %s, %s", counted(done.Chunks, "chunk"), counted(done.Heads, "head"))
+	c.print("left       %d", done.Left)
 	return nil
 }

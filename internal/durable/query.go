@@ -43,9 +43,14 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 	return out, nil
 }
 
-// Bytes is a payload's data; empty where there is no payload, and for null.
+// Bytes is a payload's data; empty where there is no payload, and for null. It panics
+// for one that is still encrypted: in a workflow that fails the task, which another
+// worker then takes, and not the run.
 func Bytes(raw converter.RawValue) []byte {
 	p := raw.Payload()
+	if err := Unreadable(p); err != nil {
+		panic(err)
+	}
 	if p == nil || string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingNil {
 		return nil
 	}
@@ -73,6 +78,8 @@ func ArriveRPC(err error) error {
 		return Arrive(err)
 	case errors.As(err, &failed):
 		return agent.Errorf(agent.InvalidInput, "%w", err)
+	case lacksKey(err):
+		return agent.Errorf(agent.NotSetUp, "%w", err)
 	case tooLarge(err):
 		return agent.Errorf(agent.TooLarge, "%w: the server takes no payload of that size", err)
 	case tooMany(err):
@@ -86,6 +93,12 @@ func ArriveRPC(err error) error {
 		return agent.Errorf(agent.Unreachable, "%w", err)
 	}
 	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+// lacksKey tells whether this process could not decrypt what came, see [latch].
+func lacksKey(err error) bool {
+	var invalid *serviceerror.InvalidArgument
+	return errors.As(err, &invalid) && strings.HasPrefix(invalid.Message, unread)
 }
 
 func isDeadline(err error) bool {

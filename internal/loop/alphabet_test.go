@@ -108,7 +108,7 @@ func (th theme) otherwise(p place) (all []string) {
 	}
 	for _, c := range s.Calls {
 		if c.State == Active {
-			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
+			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
 		}
 	}
 	if s.Log.Sealing > 0 {

@@ -185,7 +185,7 @@ func (s *step) startCalls() {
 
 func (s *step) callTool(c *Call) {
 	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver})
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver, Answers: c.Answers})
 }
 
 // mayBegin tells whether a call may begin now. A pause lets the turn in progress
@@ -222,10 +222,17 @@ func (s *step) returned(in Returned) error {
 		s.callTool(&s.Calls[i]) // it was not begun
 		return nil
 	}
-	if r.Status == agent.CallOK {
-		s.keepSet(i, in.Set) // what a call that failed has set is not kept
+	switch {
+	case in.Ask != nil && s.Stopping == nil:
+		s.askFor(i, *in.Ask)
+	case in.Ask != nil:
+		s.settle(i, agent.ToolResult{Call: r.Call, Tool: r.Tool, Status: agent.CallFailed, Text: "Not finished: it asked something, and nobody is asked any more, since the run is being stopped."})
+	default:
+		if r.Status == agent.CallOK {
+			s.keepSet(i, in.Set) // what a call that failed has set is not kept
+		}
+		s.settle(i, r)
 	}
-	s.settle(i, r)
 	s.heed(in.Hold)
 	if s.active() == 0 {
 		s.Giving = nil
@@ -249,7 +256,7 @@ func (s *step) slow(call string) error {
 		return nil
 	}
 	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Regular: true})
+	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Answers: c.Answers, Regular: true})
 	return nil
 }
 

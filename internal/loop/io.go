@@ -109,6 +109,8 @@ type (
 		Hold   *agent.Heard
 		// Set are keys of the session's state that the call has set.
 		Set map[string]json.RawMessage
+		// Ask is what the tool asks a person, in the place of a result.
+		Ask *agent.ToolQuestion
 	}
 	// Slow is a local call that took longer than local ones may.
 	Slow struct{ Call string }
@@ -246,6 +248,8 @@ type (
 		// one, and put them there.
 		Edited   bool
 		Approver string
+		// Answers are those to what the tool has asked so far.
+		Answers []agent.ToolAnswer
 		// Regular calls are made by a step of their own, whatever the tool says.
 		Regular bool
 	}
@@ -262,7 +266,10 @@ type (
 	}
 	// Wake asks for a [Tick] at a time, in the place of the one that was asked for
 	// before; a zero time asks for none.
-	Wake struct{ At time.Time }
+	Wake struct {
+		At  time.Time
+		Why string // for who looks at the timer
+	}
 	// Broadcast gives up at once what this process, and the others, have in flight
 	// of a session and of all below it. It may be lost.
 	Broadcast struct {

@@ -23,6 +23,7 @@ func (s *step) begin(in Begin) {
 		s.fail(in.Err)
 		return
 	}
+	s.Stint.Parent = agent.TraceparentIn(in.Start.Meta)
 	s.Start, s.Labels, s.Task, s.Brief = &in.Start, in.Start.Labels, in.Start.Input.Task(), in.Brief
 	s.do(Open{Agent: in.Start.Agent})
 }
@@ -145,6 +146,9 @@ func (s *step) first() {
 	s.firstWord(inputMessage(s.Start, s.Brief))
 	if s.Start.Park != nil {
 		s.park(*s.Start.Park, agent.ByOperator, "")
+	}
+	if spec.Redact {
+		s.do(Publish{}) // in the place of what it was started with
 	}
 	rules := spec.Light()
 	s.Spec, s.Start, s.Brief, s.Phase = &rules, nil, "", Resting

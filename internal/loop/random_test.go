@@ -79,7 +79,11 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "calls":
 		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t)}, Parkings: []Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}
 	case "result":
-		return Returned{Result: drawResult(t, s)}
+		in := Returned{Result: drawResult(t, s)}
+		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
+			in.Ask = &agent.ToolQuestion{Text: "Which?"}
+		}
+		return in
 	}
 	return drawVerb(t, s)
 }

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +15,8 @@ type Request struct {
 	// Call is the call that waits for it; empty for a limit.
 	CallID   string `json:"call_id,omitempty"`
 	Reminded bool   `json:"reminded,omitempty"`
+	// Again tells that the call asks itself: it is made again with the answer.
+	Again bool `json:"again,omitempty"`
 }
 
 // Decided is what became of a request, kept for those who come late.
@@ -144,6 +145,9 @@ func (s *step) mayDecide(r Request, d decision) error {
 	wants := map[agent.RequestType][]string{
 		agent.Question: {"answer"}, agent.LimitAsk: {"answer"}, agent.Approval: {"approve", "reject"}, agent.ClientTool: {"answer", "reject"},
 	}[r.Type]
+	if r.Again {
+		wants = []string{"answer", "reject"}
+	}
 	if !slices.Contains(wants, kind) {
 		return s.refuseAs(agent.InvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
 	}
@@ -186,11 +190,19 @@ func (s *step) replyTo(r Request, d decision) {
 		s.limitDecided(r, text)
 		return
 	}
+	if r.Again {
+		s.callAgain(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
+		return
+	}
 	s.result(r.CallID, agent.CallOK, text)
 }
 
 func (s *step) rejected(r Request, d decision) {
 	s.close(r, d, "reject", "rejected")
+	if r.Again {
+		s.callAgain(r, agent.ToolAnswer{Text: d.reject.Reason, By: d.by, Declined: true})
+		return
+	}
 	if r.Type == agent.ClientTool {
 		s.result(r.CallID, agent.CallFailed, d.reject.Reason)
 		return
@@ -330,6 +342,8 @@ func (s *step) expire(r Request) {
 		s.Calls[i].State, s.Calls[i].Request, s.Calls[i].Approved = Waiting, "", true
 	case r.Type == agent.Approval:
 		s.result(r.CallID, agent.CallRejected, "Not executed: nobody approved it in time.")
+	case r.Again:
+		s.callAgain(r, agent.ToolAnswer{Text: r.Default, By: "deadline", Declined: r.Default == ""})
 	case r.Default != "":
 		s.result(r.CallID, agent.CallOK, r.Default)
 	default:
@@ -351,40 +365,4 @@ func (r Request) memo() agent.MemoRequest {
 		m.Tool = r.Call.Tool
 	}
 	return m
-}
-
-// question is what the model asks with ask_user.
-type question struct {
-	Question string   `json:"question"`
-	Context  string   `json:"context"`
-	Choices  []string `json:"choices"`
-}
-
-// Bounds of the choices of a question: listings show them.
-const (
-	maxChoices = 16
-	maxChoice  = 200
-)
-
-// readQuestion reads a call of ask_user; the text says what is wrong with it.
-func readQuestion(arguments json.RawMessage) (q question, wrong string) {
-	if err := json.Unmarshal(arguments, &q); err != nil {
-		return q, "The arguments do not fit: " + err.Error()
-	}
-	q.Question, q.Context = strings.TrimSpace(q.Question), strings.TrimSpace(q.Context)
-	if q.Question == "" {
-		return q, "A question is wanted: set question."
-	}
-	if len(q.Choices) > maxChoices {
-		return q, fmt.Sprintf("There are %d choices; %d are enough.", len(q.Choices), maxChoices)
-	}
-	for i, c := range q.Choices {
-		switch q.Choices[i] = strings.TrimSpace(c); {
-		case q.Choices[i] == "":
-			return q, "A choice is blank."
-		case len(q.Choices[i]) > maxChoice:
-			return q, fmt.Sprintf("A choice is longer than %d characters.", maxChoice)
-		}
-	}
-	return q, ""
 }

@@ -33,7 +33,7 @@ func (s *step) takeQuestions() (asked bool) {
 			continue
 		}
 		asked = true
-		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Question, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
+		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
 	}
 	return asked
 }

@@ -122,6 +122,9 @@ type State struct {
 	// Wake is when the machine wants its next Tick; zero where nothing is due.
 	Wake time.Time `json:"wake,omitzero"`
 
+	// Stint is where the spans of the run's work hang.
+	Stint agent.Stint `json:"stint,omitzero"`
+
 	Log Log `json:"log"`
 	// Outcome is set when the run is ending.
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
@@ -193,6 +196,8 @@ type Call struct {
 	Approver string `json:"approver,omitempty"`
 	// Edited tells that the arguments are a person's and not the model's.
 	Edited bool `json:"edited,omitempty"`
+	// Answers are those to what the tool has asked.
+	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// Set are keys of the session's state that the call has set.
 	Set map[string]json.RawMessage `json:"set,omitempty"`
 }
@@ -320,6 +325,8 @@ func (s State) View(now time.Time) agent.RunStatus {
 	return v
 }
 
+func (s State) redacted() bool { return s.Spec != nil && s.Spec.Redact }
+
 func (s State) agent() string {
 	if s.Spec != nil {
 		return s.Spec.Name
@@ -363,6 +370,12 @@ func (s State) Memo() agent.Memo {
 		m.Suspension = s.Wait.ID
 		for _, r := range s.Requests {
 			m.Requests = append(m.Requests, r.memo())
+		}
+	}
+	if s.redacted() {
+		m.Task = ""
+		for i := range m.Requests {
+			m.Requests[i].Text = ""
 		}
 	}
 	return m

@@ -174,6 +174,7 @@ func (s *step) record(e agent.Event) {
 	if e.Outcome != nil {
 		e.Outcome.Seq = e.Seq
 	}
+	s.Stint = s.Stint.Next(s.Run, e)
 	s.Log.Tail = behind(s.Log.Tail, e)
 	s.Log.Bytes += e.Size()
 }

@@ -116,7 +116,14 @@ func effectText(e Effect) string {
 		if e.Edited {
 			return fmt.Sprintf("call %s %s with %s", e.Call.ID, e.Call.Tool, e.Call.Arguments)
 		}
-		return fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
+		text := fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
+		for _, a := range e.Answers {
+			text += fmt.Sprintf(", answered %q", a.Text)
+			if a.Declined {
+				text += " (declined)"
+			}
+		}
+		return text
 	case Seal:
 		return fmt.Sprintf("seal to event %d, final %t", e.To, e.Final)
 	case Wake:

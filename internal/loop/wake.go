@@ -7,37 +7,52 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// due is a time at which the machine has to look at the clock, and what for.
+type due struct {
+	at  time.Time
+	why string
+}
+
+// or is the earlier of two times; a zero one is none.
+func (d due) or(at time.Time, why string) due {
+	if at.IsZero() || !d.at.IsZero() && !at.Before(d.at) {
+		return d
+	}
+	return due{at, why}
+}
+
 // next is when the machine has to look at the clock again; zero where nothing is due.
-func (s *step) next() (at time.Time) {
+func (s *step) next() (d due) {
+	d = d.or(s.Log.Again, "storing the transcript again")
 	if s.over() {
 		if s.Phase == Ending && s.liveChildren() && s.Log.Sealing == 0 && len(s.Log.Tail) == 0 {
-			at = s.LeaveBy
+			d = d.or(s.LeaveBy, "leaving the agents below")
 		}
-		return earlier(at, s.Log.Again)
+		return d
 	}
-	at = earlier(earlier(s.leaseDue(), s.lookDue()), s.Log.Again)
+	d = d.or(s.leaseDue(), "looking after the run above").or(s.lookDue(), "looking after the runs below")
 	if w := s.Wait; w != nil && w.Saved && !w.Carried && !s.foreground() && s.Phase != Carrying {
-		at = earlier(at, s.Since.Add(carryAfter))
+		d = d.or(s.Since.Add(carryAfter), "going on in a new execution")
 	}
 	if s.Giving != nil {
-		at = earlier(at, s.Giving.Until)
+		d = d.or(s.Giving.Until, "the end of the grace")
 	}
 	if s.Stopping != nil {
-		at = earlier(at, s.stopDue())
+		d = d.or(s.stopDue(), "the deadline of the stop")
 	}
 	for _, r := range s.Requests {
-		at = earlier(at, r.Deadline)
+		d = d.or(r.Deadline, "the deadline of "+r.ID)
 		if !r.Reminded {
-			at = earlier(at, r.RemindAt)
+			d = d.or(r.RemindAt, "the reminder of "+r.ID)
 		}
 	}
 	if s.Park != nil && s.Park.Met == nil {
-		at = earlier(at, s.Park.next())
+		d = d.or(s.Park.next(), "the time it waits for")
 	}
 	if s.clockRuns() {
-		at = earlier(at, s.Deadline)
+		d = d.or(s.Deadline, "the end of the working time")
 	}
-	return at
+	return d
 }
 
 // clockRuns tells whether working time passes and its end ends the run: where a
@@ -51,15 +66,15 @@ func (s *step) clockRuns() bool {
 // wake asks for a Tick at the next time that something is due, if that is another
 // than was asked for.
 func (s *step) wake() {
-	at := s.next()
-	if soon := s.At.Add(time.Second); !at.IsZero() && !at.After(s.At) {
-		at = soon // what is due now was looked at in this step
+	next := s.next()
+	if soon := s.At.Add(time.Second); !next.at.IsZero() && !next.at.After(s.At) {
+		next.at = soon // what is due now was looked at in this step
 	}
-	if at.Equal(s.Wake) {
+	if next.at.Equal(s.Wake) {
 		return
 	}
-	s.Wake = at
-	s.do(Wake{At: at})
+	s.Wake = next.at
+	s.do(Wake{At: next.at, Why: next.why})
 }
 
 // tick does all that is due.

@@ -1,17 +1,12 @@
 package anthropic_test
 
 import (
-	"errors"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/standin"
-	"github.com/fermata-agents/fermata/provider/anthropic"
 )
 
 func problem(kind, message string) string {
@@ -113,41 +108,11 @@ func TestErrorInMidStream(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: "http://" + addr})
-	_, err = m.Generate(t.Context(), ask("Hello"), silent)
-	var fault *agent.Error
-	if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultTransient || fault.Provider.HTTP != 0 ||
-		!strings.Contains(fault.Message, addr) || !strings.Contains(fault.Message, "ANTHROPIC_BASE_URL") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// A client's own timeout is the provider's fault, not the caller's wish.
-func TestClientTimeout(t *testing.T) {
-	_, s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	m := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: s.URL, HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTimeout {
-		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
-	}
-}
-
-// The key goes to no host but the one that it is for.
-func TestRedirect(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the redirect was followed, with the key %q", r.Header.Get("x-api-key"))
-	}))
-	defer other.Close()
-	m, s := serve(t, standin.Answer(307, "", "", "location", other.URL+"/v1/messages"))
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, other.URL) {
-		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
-	}
+func TestReach(t *testing.T) {
+	standin.Unreachable(t, at, ask("Hello"), "ANTHROPIC_BASE_URL")
+	standin.ClientTimeout(t, at, ask("Hello"), key)
+	standin.Redirect(t, at, ask("Hello"), key)
+	standin.WrongURLs(t, at, ask("Hello"))
 }
 
 func TestWrongPlace(t *testing.T) {

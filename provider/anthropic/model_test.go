@@ -1,9 +1,7 @@
 package anthropic_test
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -38,34 +36,11 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestBaseURL(t *testing.T) {
-	for _, base := range []string{"api.anthropic.com", "ftp://host", "http://", "http://[::1", "://"} {
-		_, err := anthropic.New(&anthropic.Options{APIKey: key, BaseURL: base}).Generate(t.Context(), ask("Hello"), silent)
-		var fault *agent.Error
-		if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "base URL") {
-			t.Errorf("%s: got %v", base, err)
-		}
-	}
-}
-
 // Nothing that is printed by accident has the key.
 func TestKeyIsNotShown(t *testing.T) {
 	o := anthropic.Options{APIKey: key, BaseURL: "https://me:pass-word@gateway.example"}
 	m := anthropic.New(&o)
-	asJSON, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range []any{o, &o, m, *m} {
-		for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
-			if s := fmt.Sprintf(form, v); strings.Contains(s, key) || strings.Contains(s, "pass-word") {
-				t.Errorf("%s of %T shows a secret: %s", form, v, s)
-			}
-		}
-	}
-	if strings.Contains(string(asJSON), key) {
-		t.Errorf("JSON shows the key: %s", asJSON)
-	}
+	standin.Hides(t, key, "pass-word", o, &o, m, *m)
 }
 
 func TestName(t *testing.T) {
@@ -78,6 +53,7 @@ func TestName(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	m := anthropic.New(nil)
+	standin.SaneTable(t, anthropic.Table())
 	want := model.Info{
 		Price:  agent.Price{Input: 4 * agent.Dollar, Output: 20 * agent.Dollar, CacheRead: agent.Dollar / 5, CacheWrite: 5 * agent.Dollar},
 		Window: 1_000_000, MaxOutput: 128_000,

@@ -42,8 +42,6 @@ func use(id, tool string) string {
 
 const textBlock = `{"type":"text","text":""}`
 
-func said(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
-
 var plainUsage = agent.Usage{Input: 10, Output: 25}
 
 var replies = []struct {

@@ -51,6 +51,7 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
+	reason(&p, req.Reasoning)
 	if schema, ok := outputSchema(req.Output); ok && strings.HasPrefix(req.Model, "claude-") {
 		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](map[string]any{"type": "json_schema", "schema": schema})
 	}

@@ -42,7 +42,12 @@ func stream(events ...string) string {
 	return b.String()
 }
 
-func silent(model.Delta) {}
+var silent = standin.Silent
+
+// at makes a Model that asks elsewhere.
+func at(base string, client *http.Client) model.Model {
+	return anthropic.New(&anthropic.Options{APIKey: key, BaseURL: base, HTTPClient: client})
+}
 
 func ask(text string) *model.Request {
 	return &model.Request{Model: "claude-sonnet-5-5", Messages: []agent.Message{agent.TextMessage(agent.RoleUser, text)}}

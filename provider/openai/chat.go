@@ -41,6 +41,10 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
+	p.ReasoningEffort = m.effort(req)
+	if key := req.Call.CacheKey(); m.own && key != "" {
+		p.PromptCacheKey = param.NewOpt(key)
+	}
 	if f, ok := formatOf(req.Output); ok && (m.own || len(req.Tools) == 0) {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
 			JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](f),

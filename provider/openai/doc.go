@@ -26,4 +26,10 @@
 // schema only where there are no tools, since many hold the calls to it, too. In
 // replies, calls may come without index or id, reasoning under two names, and
 // the usage in any chunk. A reply without a reason to stop is cut off.
+//
+// # Prompt caching
+//
+// OpenAI caches by itself what requests have in common at their beginning. Its own
+// servers are told a key, the same for all requests of a session, so that they meet
+// one cache; see [model.CallInfo.CacheKey].
 package openai

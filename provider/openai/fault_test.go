@@ -1,10 +1,7 @@
 package openai_test
 
 import (
-	"errors"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +9,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
-	"github.com/fermata-agents/fermata/provider/openai"
 )
 
 func TestFaults(t *testing.T) {
@@ -137,41 +133,11 @@ func TestErrorInMidStream(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	m := openai.New(&openai.Options{Name: "ollama", BaseURL: "http://" + addr + "/v1"})
-	_, err = m.Generate(t.Context(), ask("Hello"), silent)
-	var fault *agent.Error
-	if !errors.As(err, &fault) || fault.Provider.Kind != agent.FaultTransient || fault.Provider.HTTP != 0 ||
-		!strings.HasPrefix(fault.Message, "ollama gave no answer at "+addr) || !strings.Contains(fault.Message, "check that it runs") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// A client's own timeout is the server's fault, not the caller's wish.
-func TestClientTimeout(t *testing.T) {
-	s := standin.Listen(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	m := openai.New(&openai.Options{APIKey: key, BaseURL: s.URL + "/v1", HTTPClient: &http.Client{Timeout: 50 * time.Millisecond}})
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultTimeout {
-		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
-	}
-}
-
-// The key goes to no host but the one that it is for.
-func TestRedirect(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the redirect was followed, with the key %q", r.Header.Get("authorization"))
-	}))
-	defer other.Close()
-	m, s := serve(t, standin.Answer(307, "", "", "location", other.URL+"/v1/chat/completions"))
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, other.URL) {
-		t.Errorf("got %s: %s", fault.Provider.Kind, fault.Message)
-	}
+func TestReach(t *testing.T) {
+	standin.Unreachable(t, at, ask("Hello"), "check that it runs")
+	standin.ClientTimeout(t, at, ask("Hello"), key)
+	standin.Redirect(t, at, ask("Hello"), key)
+	standin.WrongURLs(t, at, ask("Hello"))
 }
 
 func TestWrongPlace(t *testing.T) {

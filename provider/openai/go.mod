@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/fermata-agents/fermata v0.0.0
 	github.com/openai/openai-go/v3 v3.95.0
+	github.com/stretchr/testify v1.12.1
 )
 
 require (
@@ -23,7 +24,6 @@ require (
 	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
 	github.com/robfig/cron v1.2.0 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/tidwall/gjson v1.20.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect

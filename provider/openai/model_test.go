@@ -1,9 +1,7 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -79,13 +77,11 @@ func TestOpenAI(t *testing.T) {
 	}
 }
 
-func TestWrongOptions(t *testing.T) {
-	for _, o := range []openai.Options{{BaseURL: "localhost:11434/v1"}, {BaseURL: "ftp://host"}, {BaseURL: "http://"}, {BaseURL: "http://[::1"}, {BaseURL: "://"}, {BaseURL: "http://host/v1", API: "soap"}} {
-		_, err := openai.New(&o).Generate(t.Context(), ask("Hello"), silent)
-		var fault *agent.Error
-		if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "base URL") && !strings.Contains(fault.Message, "API must be") {
-			t.Errorf("%s: got %v", o, err)
-		}
+func TestWrongAPI(t *testing.T) {
+	_, err := openai.New(&openai.Options{BaseURL: "http://host/v1", API: "soap"}).Generate(t.Context(), ask("Hello"), silent)
+	var fault *agent.Error
+	if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "API must be") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -93,23 +89,11 @@ func TestWrongOptions(t *testing.T) {
 func TestKeyIsNotShown(t *testing.T) {
 	o := openai.Options{APIKey: key, BaseURL: "https://me:pass-word@gateway.example/v1"}
 	m := openai.New(&o)
-	asJSON, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range []any{o, &o, m, *m} {
-		for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
-			if s := fmt.Sprintf(form, v); strings.Contains(s, key) || strings.Contains(s, "pass-word") {
-				t.Errorf("%s of %T shows a secret: %s", form, v, s)
-			}
-		}
-	}
-	if strings.Contains(string(asJSON), key) {
-		t.Errorf("JSON shows the key: %s", asJSON)
-	}
+	standin.Hides(t, key, "pass-word", o, &o, m, *m)
 }
 
 func TestInfo(t *testing.T) {
+	standin.SaneTable(t, openai.Table())
 	own := model.Info{Window: 8192}
 	m := openai.New(&openai.Options{Infos: map[string]model.Info{"llama": own, "gpt-4o": own}})
 	if m.Info("llama") != own || m.Info("gpt-4o") != own {

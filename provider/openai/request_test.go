@@ -17,23 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-func call(id, tool, arguments string) agent.Part {
-	p := model.Call("theirs_"+id, tool, arguments)
-	p.Call.ID = id
-	return p
-}
-
-func result(call, tool string, status agent.CallStatus, text string) agent.Part {
-	return agent.Part{Type: agent.PartResult, Result: &agent.ToolResult{Call: call, Tool: tool, Status: status, Text: text}}
-}
-
-func assistant(model string, parts ...agent.Part) agent.Message {
-	return agent.Message{Role: agent.RoleAssistant, Model: model, Parts: parts}
-}
-
-func thought(text, signature string) agent.Part {
-	return agent.Part{Type: agent.PartThinking, Text: text, Signature: signature}
-}
+var call, result, assistant, thought, said = standin.Called, standin.Result, standin.Assistant, standin.Thought, standin.Said
 
 const sol = "openai/gpt-6-sol"
 

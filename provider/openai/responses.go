@@ -38,6 +38,10 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 	if req.Temperature != nil {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
+	p.Reasoning.Effort = m.effort(req)
+	if key := req.Call.CacheKey(); m.own && key != "" {
+		p.PromptCacheKey = param.NewOpt(key)
+	}
 	if f, ok := formatOf(req.Output); ok {
 		f.Type = "json_schema"
 		schema := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](f)

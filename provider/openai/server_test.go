@@ -76,13 +76,16 @@ func events(list ...string) string {
 	return b.String()
 }
 
-func silent(model.Delta) {}
+var silent = standin.Silent
+
+// at makes a Model that asks elsewhere.
+func at(base string, client *http.Client) model.Model {
+	return openai.New(&openai.Options{APIKey: key, BaseURL: base, HTTPClient: client})
+}
 
 func ask(text string) *model.Request {
 	return &model.Request{Model: "llama", Messages: []agent.Message{agent.TextMessage(agent.RoleUser, text)}}
 }
-
-func said(s string) agent.Part { return agent.Part{Type: agent.PartText, Text: s} }
 
 // mustFail asks once, for a fault.
 func mustFail(t *testing.T, m *openai.Model, s *standin.Server) *agent.Error {

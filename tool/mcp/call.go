@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -16,6 +18,9 @@ import (
 
 // KeyMeta is the field of a call's _meta that holds the idempotency key.
 const KeyMeta = "com.github.fermata-agents/idempotency-key"
+
+// duringCall is when a call's troubles are.
+const duringCall = "during the call"
 
 // Call calls a tool by its full name. What the server reports as an error is a
 // failure; a tool or arguments that it does not take are a refusal.
@@ -35,93 +40,175 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, s.opts.CallTimeout, errCallTime)
 		defer cancel()
 	}
-	l, err := s.connected(ctx)
-	if err != nil {
-		return "", err
-	}
-	name, err := s.own(ctx, l, c.Tool)
-	if err != nil {
-		return "", err
-	}
-	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: name, Arguments: json.RawMessage(arguments)}
-	if c.Key != "" {
-		params.Meta[KeyMeta] = c.Key
-	}
-	token, stop := l.listen(func(text string) { c.Progress("%s", text) })
-	defer stop()
-	params.SetProgressToken(token)
-	result, err := l.call(ctx, params)
-	switch {
-	case err == nil:
-		return answer(result)
-	case errors.Is(context.Cause(ctx), errCallTime):
-		return "", fmt.Errorf("the MCP server %s did not answer within %s; the call was cancelled, and may or may not have had its effect", s.name, s.opts.CallTimeout)
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("the call of the MCP server %s was cancelled: %w", s.name, context.Cause(ctx))
-	}
-	return "", s.trouble(l, err, "during the call")
+	var text string
+	err := s.with(ctx, func(l *link) error {
+		name, own, err := s.own(ctx, l, c.Tool)
+		switch {
+		case err != nil:
+		case own:
+			text, err = s.callTool(ctx, l, c, name, arguments)
+		default:
+			text, err = s.extra(ctx, l, name, arguments)
+		}
+		return err
+	})
+	return text, err
 }
 
 var errCallTime = errors.New("the call's time is up")
 
-// call makes a call and returns when its context ends, whatever the SDK waits
-// for. The SDK then tells the server that the call is cancelled.
-func (l *link) call(ctx context.Context, params *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+func (s *Server) callTool(ctx context.Context, l *link, c *tool.Call, name string, arguments json.RawMessage) (string, error) {
+	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: name, Arguments: arguments}
+	if c.Key != "" {
+		params.Meta[KeyMeta] = c.Key
+	}
+	token, stop := l.listen(func(text string) { c.Progress("%s", s.said(text)) })
+	params.SetProgressToken(token)
+	result, t, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
+	asked := s.said(strings.Join(stop(), " / "))
+	text := ""
+	if err != nil {
+		err = s.failure(ctx, l, t, err)
+	} else if text, err = answer(result); err == nil {
+		text = s.said(text)
+	} else {
+		err = errors.New(s.said(err.Error()))
+	}
+	switch {
+	case asked == "":
+	case err != nil:
+		err = fmt.Errorf("%w\n"+declined, err, asked)
+	default:
+		text += fmt.Sprintf("\n"+declined, asked)
+	}
+	return text, err
+}
+
+const declined = "[Meanwhile the server wanted to ask a person, which is not possible here, and was told so: %s]"
+
+// request makes a request and returns when its context ends, or the server is closed,
+// whatever the SDK waits for. The SDK then tells the server that it is cancelled.
+func request[R any](ctx context.Context, s *Server, send func(context.Context) (R, error)) (R, *trip, error) {
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil) // with it goes whatever of an answer's stream is still to come
+	defer context.AfterFunc(s.alive, func() { cancel(context.Cause(s.alive)) })()
+	t := &trip{cancel: cancel}
+	defer t.end()
+	inner = withTrip(inner, t)
 	type outcome struct {
-		result *sdk.CallToolResult
+		result R
 		err    error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		result, err := l.session.CallTool(ctx, params)
+		result, err := send(inner)
 		done <- outcome{result, err}
 	}()
+	var o outcome
 	select {
-	case o := <-done:
-		return o.result, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case o = <-done:
+	case <-inner.Done():
+		o.err = inner.Err()
 	}
+	if o.err != nil && inner.Err() != nil {
+		o.err = context.Cause(inner)
+	}
+	return o.result, t, o.err
+}
+
+// failure says why there is no answer to a call.
+func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), errCallTime):
+		return fmt.Errorf("the MCP server %s did not answer within %s; the call was cancelled, and may or may not have had its effect", s.name, s.opts.CallTimeout)
+	case ctx.Err() != nil:
+		return fmt.Errorf("the call of the MCP server %s was cancelled: %w", s.name, context.Cause(ctx))
+	}
+	return s.trouble(l, t, err, duringCall)
 }
 
 // trouble says what went wrong with a server, as opposed to within one of its tools.
-func (s *Server) trouble(l *link, err error, when string) error {
-	var wire *jsonrpc.Error
-	answered := errors.As(err, &wire) && !errors.Is(err, sdk.ErrConnectionClosed)
+func (s *Server) trouble(l *link, t *trip, err error, when string) error {
+	answer := answered(err)
 	switch {
-	case answered && (wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound):
-		return tool.Refuse("the MCP server %s refused: %s", s.name, cut(clean(wire.Message), maxDescription))
-	case answered:
-		return fmt.Errorf("the MCP server %s failed %s: %s (code %d)", s.name, when, cut(clean(wire.Message), maxDescription), wire.Code)
-	case l.conn.broken() == nil:
-		return fmt.Errorf("the MCP server %s does not answer as it should: %w", s.name, err)
 	case s.isClosed():
 		return fmt.Errorf("the MCP server %s was closed %s", s.name, when)
+	case s.url != nil && (answer == nil || t.status() >= 300):
+		return s.astray(l, t, err, when)
+	case answer == nil && l.peer.broken() == nil:
+		return fmt.Errorf("the MCP server %s does not answer as it should: %w", s.name, err)
+	case answer == nil:
+		return fmt.Errorf("the MCP server %s %s", s.name, l.peer.fate(when))
 	}
-	return fmt.Errorf("the MCP server %s %s%s", s.name, l.process.fate(when), l.process.words())
+	words := cut(s.said(answer.Message), maxDescription)
+	switch answer.Code {
+	case jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound:
+		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
+	case sdk.CodeURLElicitationRequired:
+		return tool.Refuse("the MCP server %s wants a person to open a page first, which is not possible here: %s", s.name, words)
+	}
+	return fmt.Errorf("the MCP server %s failed %s: %s (code %d)", s.name, when, words, answer.Code)
+}
+
+// astray says what became of a request over HTTP that has no answer.
+func (s *Server) astray(l *link, t *trip, err error, when string) error {
+	doubt := ""
+	if when == duringCall {
+		doubt = "; the call may or may not have had its effect"
+	}
+	status, words := t.status(), s.secrets(err.Error())
+	if e := t.failure(); e != nil {
+		words = s.secrets(plain(e))
+	}
+	switch {
+	case t.orphaned():
+		return forgotten{tool.Refuse("the MCP server %s refused: %s", s.name, t.said())}
+	case status >= 500:
+		return fmt.Errorf("the MCP server %s failed %s: %s%s", s.name, when, t.said(), doubt)
+	case status >= 400:
+		return tool.Refuse("the MCP server %s refused: %s", s.name, t.said())
+	case status >= 300:
+		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
+	case errors.Is(err, errTooLarge):
+		return fmt.Errorf("the MCP server %s was cut off %s: %w%s", s.name, when, errTooLarge, doubt)
+	case t.stayed() && t.failure() != nil:
+		return fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)
+	case t.stayed():
+		return forgotten{fmt.Errorf("the MCP server %s has no connection: %s", s.name, words)}
+	}
+	lost := t.failure() != nil || l.peer.broken() != nil
+	l.peer.leave(err) // nobody knows whether such a session still works
+	if !lost {
+		return fmt.Errorf("the MCP server %s does not answer as it should: %s%s", s.name, words, doubt)
+	}
+	return fmt.Errorf("the connection to the MCP server %s broke %s: %s%s", s.name, when, words, doubt)
+}
+
+// answered is the error that a server has answered with; nil where an error is not
+// the server's. What a transport does not take the SDK reports as if it were.
+func answered(err error) *jsonrpc.Error {
+	const rejected = -32005
+	var wire *jsonrpc.Error
+	if !errors.As(err, &wire) || errors.Is(err, sdk.ErrConnectionClosed) || wire.Code == rejected && wire.Message == "rejected by transport" {
+		return nil
+	}
+	return wire
 }
 
 // answer is a result as the model reads it.
 func answer(r *sdk.CallToolResult) (string, error) {
-	var texts, others []string
-	for _, c := range r.Content {
-		if text, ok := textOf(c); ok {
-			texts = append(texts, text)
-		} else {
-			others = append(others, mention(c))
-		}
-	}
-	if len(texts) == 0 && r.StructuredContent != nil {
+	text := contents(r.Content)
+	if !hasText(r.Content) && r.StructuredContent != nil {
 		b, err := json.Marshal(r.StructuredContent)
 		if err != nil {
 			return "", fmt.Errorf("the server's structured answer can't be written: %w", err)
 		}
-		texts = append(texts, string(b))
+		text = strings.TrimSuffix(clean(string(b))+"\n"+text, "\n")
 	}
-	text := clean(strings.Join(append(texts, others...), "\n"))
+	if err := wanting(r, r.InputRequests); err != nil {
+		return "", err
+	}
 	switch {
-	case len(r.InputRequests) > 0:
-		return "", errors.New("the tool asks for input from a person, which is not possible here")
 	case r.IsError && text == "":
 		return "", errors.New("the tool failed and did not say why")
 	case r.IsError:
@@ -130,6 +217,44 @@ func answer(r *sdk.CallToolResult) (string, error) {
 		return "(no output)", nil
 	}
 	return text, nil
+}
+
+// wanting is the error of a result that is none yet: the server wants something of
+// us first, or to be asked later.
+func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) error {
+	if !r.NeedsInput() && len(requests) == 0 {
+		return nil
+	}
+	var questions []string
+	for _, id := range slices.Sorted(maps.Keys(requests)) {
+		if q, ok := requests[id].(*sdk.ElicitParams); ok && len(questions) < maxAsked {
+			questions = append(questions, cut(clean(q.Message), maxShown))
+		}
+	}
+	switch {
+	case len(requests) == 0:
+		return errors.New("the server is busy and wants to be asked again later; it has done nothing yet")
+	case len(questions) > 0:
+		return errors.New("the tool asks for input from a person, which is not possible here: " + strings.Join(questions, " / "))
+	}
+	return errors.New("the tool asks for input from a person, which is not possible here")
+}
+
+// contents is content as the model reads it: texts first, then what is not shown.
+func contents(list []sdk.Content) string {
+	var texts, others []string
+	for _, c := range list {
+		if text, ok := textOf(c); ok {
+			texts = append(texts, text)
+		} else {
+			others = append(others, mention(c))
+		}
+	}
+	return clean(strings.Join(append(texts, others...), "\n"))
+}
+
+func hasText(list []sdk.Content) bool {
+	return slices.ContainsFunc(list, func(c sdk.Content) bool { _, ok := textOf(c); return ok })
 }
 
 func textOf(c sdk.Content) (string, bool) {

@@ -1,15 +1,21 @@
-// Package mcp makes the tools of an MCP server, which is started as a process
-// and spoken to over its standard input and output, a [tool.Source].
+// Package mcp makes the tools of an MCP server a [tool.Source]. The server is a
+// program that is started and spoken to over its standard input and output, or one
+// that is reached by the streamable HTTP transport.
 //
 //	tickets := mcp.New("tickets", []string{"npx", "tickets-mcp"}, &mcp.Options{
 //		Env: map[string]string{"TICKETS_TOKEN": token},
 //	})
+//	wiki := mcp.NewHTTP("wiki", "https://wiki.example.com/mcp", &mcp.Options{
+//		Headers: map[string]string{"Authorization": "Bearer ${WIKI_TOKEN}"},
+//		Env:     map[string]string{"WIKI_TOKEN": token},
+//	})
 //	defer tickets.Close()
+//	defer wiki.Close()
 //
 // An agent that has "mcp:tickets" among its tools then sees tickets__search and
 // whatever else the server lists.
 //
-// # The process
+// # A program
 //
 // It is started by the first List or Call and shared by all that follow, many at
 // once. When it has ended, the next List or Call starts it again. A call that it
@@ -22,6 +28,21 @@
 // taken out of what is shown of its command and its error output. It is not
 // confined: it is chosen by who runs the worker, not by a model.
 //
+// # A URL
+//
+// A session is begun by the first List or Call and shared as a program is. When the
+// server has forgotten it, as after a restart, another is begun and the request made
+// in that: the server has told that it did nothing. A call that the connection breaks
+// under fails and says that nobody knows what it did; one that never left says that
+// nothing was done. One that is refused or goes astray ends no other.
+//
+// Headers go to the URL's scheme, host and port alone. A redirect within those is
+// followed if it keeps the request (307, 308); one to another server is refused, and
+// neither headers nor arguments get there. Values of the headers and of Options.Env
+// are taken out of every error, log, description and result. Values of less than 6
+// bytes stay: nobody could read what remains. Certificates are checked against those
+// that the system trusts; proxies are those of the environment (HTTPS_PROXY).
+//
 // # What is believed of it
 //
 // Little, since it is others' program. Names that no model may call are changed,
@@ -30,6 +51,14 @@
 // readOnlyHint is taken over. It is a claim, good for showing people which tools
 // want to be watched and for nothing that must not go wrong. idempotentHint does
 // not make a call be made again: see [tool.Options.Attempts] for what hangs on that.
+//
+// Tools are asked for whenever List is called, however long the server allows its
+// list to be kept. A tool that it does not list any more when it is called is refused
+// and nothing is done. Nobody can be asked within a call: that is what the server is
+// told at the handshake, one that asks all the same is told no, and the model is told
+// of the question.
+//
+// A message has at most 16 MiB, and so has an answer with all that precedes it.
 //
 // A call hands the runtime's idempotency key on in _meta, under [KeyMeta].
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -106,5 +107,68 @@ func FuzzTools(f *testing.F) {
 			require.NoError(t, json.Unmarshal(spec.Input, &schema))
 			require.Equal(t, "object", schema.Type)
 		}
+	})
+}
+
+// Whatever a server says of a resource, a prompt or its lists of them, it is a text that
+// can be stored and has an end, or a failure that says why.
+func FuzzExtras(f *testing.F) {
+	for _, result := range []string{
+		`{"contents":[{"uri":"a:b","text":"x"},{"uri":"a:c","blob":"eA=="},null]}`, `{"contents":[]}`, `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"?"}}}}`,
+		`{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"\u0000"}},null,{"role":"x","content":{"type":"image","data":"eA==","mimeType":"a/b"}}]}`, `{"messages":[{"role":"user"}]}`,
+		`{"resources":[{"uri":"a:b","name":"n\nm","size":-1},null],"nextCursor":"\u0000"}`, `{"resourceTemplates":[{"uriTemplate":"a:{b}","name":"n"},null]}`,
+		`{"prompts":[{"name":"p","arguments":[null,{"name":"a","required":true},{"name":"b"}],"description":"` + strings.Repeat("d", 1000) + `"},null]}`,
+	} {
+		f.Add([]byte(result))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sound := func(text string) {
+			require.True(t, utf8.ValidString(text) && !strings.Contains(text, "\x00"), "%q", text)
+		}
+		told := func(text string, err error) {
+			if err != nil {
+				text = err.Error()
+			}
+			require.NotEmpty(t, text)
+			sound(text)
+		}
+		if r := new(sdk.ReadResourceResult); json.Unmarshal(data, r) == nil {
+			told(resource(r))
+		}
+		if r := new(sdk.GetPromptResult); json.Unmarshal(data, r) == nil {
+			told(prompt(r))
+		}
+		page, templates := new(sdk.ListResourcesResult), new(sdk.ListResourceTemplatesResult)
+		if json.Unmarshal(data, page) == nil && json.Unmarshal(data, templates) == nil {
+			text := listing(page, templates)
+			told(text, nil)
+			require.Less(t, len(text), maxListing+len(data)*8+200)
+		}
+		if r := new(sdk.ListPromptsResult); json.Unmarshal(data, r) == nil {
+			sound(clean(catalog(r.Prompts)))
+		}
+	})
+}
+
+// Whatever a refusal over HTTP says, what is passed on of it is short and holds no secret.
+func FuzzRefusal(f *testing.F) {
+	for _, body := range []string{
+		"who is Bearer s3cret-token?\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"s3cret-token"}}`, `{"error":"invalid_token"}`, "<html>", "\x00\xff", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`, `[]`,
+	} {
+		f.Add(401, []byte(body), "text/plain")
+	}
+	s := NewHTTP("tickets", "https://example.com", &Options{Headers: map[string]string{"Authorization": "Bearer s3cret-token"}})
+	f.Fuzz(func(t *testing.T, status int, body []byte, kind string) {
+		trip := &trip{}
+		resp := &http.Response{StatusCode: status, Status: "Refused", Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {kind}}}
+		refused(s, trip, resp, kind)
+		require.Equal(t, status, trip.status())
+		text := trip.said()
+		require.NotContains(t, text, "s3cret-token")
+		require.LessOrEqual(t, len(text), maxShown+20)
+		require.True(t, utf8.ValidString(text) && !strings.Contains(text, "\x00"), "%q", text)
+		left, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, body[:min(len(body), maxErrorBody)], left, "the SDK reads the same")
 	})
 }

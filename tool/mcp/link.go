@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -19,40 +18,66 @@ const (
 	newestProtocol = ""
 )
 
-// link is a server that runs and has answered the handshake.
+// link is a server that has answered the handshake.
 type link struct {
-	process *process
-	conn    *conn
+	peer    peer
 	session *sdk.ClientSession
 	listing chan struct{} // held by who asks for the tools on behalf of all
 
 	mu        sync.Mutex
 	names     map[string]string // see known
-	listeners map[int64]func(string)
+	listeners map[int64]*listener
 	tokens    int64
 }
 
-// dial starts the server and shakes hands.
+// peer is the other end of a link.
+type peer interface {
+	transport() sdk.Transport
+	// met begins to watch a peer that has answered the handshake.
+	met(*sdk.ClientSession)
+	// unmet ends one that has not, and says why.
+	unmet(ctx context.Context, err error) error
+	// broken is why the connection broke; nil while it stands.
+	broken() error
+	// leave makes the next who asks connect anew.
+	leave(reason error)
+	// fate says what became of a peer whose connection broke, after its name.
+	fate(when string) string
+	// retire ends a connection that is broken or left, and the server if it is ours.
+	retire()
+	// stop ends the connection, and the server if it is ours. It tells whether that
+	// has ended.
+	stop() bool
+}
+
+// listener is who waits for the answer of a call.
+type listener struct {
+	progress func(string)
+	asked    []string // what the server wanted to ask a person meanwhile
+}
+
+// dial starts or reaches the server and shakes hands.
 func (s *Server) dial(ctx context.Context) (*link, error) {
 	l, err := s.handshake(ctx, commonProtocol)
-	var answer *jsonrpc.Error
-	if errors.As(err, &answer) && !errors.Is(err, sdk.ErrConnectionClosed) {
+	if refused := (refusal{}); errors.As(err, &refused) && refused.form {
 		s.log.Info("MCP server refuses initialize, trying server/discover", "error", err)
 		l, err = s.handshake(ctx, newestProtocol)
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.log.Info("MCP server started", "pid", l.process.cmd.Process.Pid, "protocol", l.session.InitializeResult().ProtocolVersion)
-	return l, nil
+	return l, err
 }
 
 func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) {
-	p, err := s.launch()
-	if err != nil {
-		return nil, fmt.Errorf("the MCP server %s can't be started (%s): %w", s.name, s.shown(), bare(err))
+	var p peer
+	if s.url != nil {
+		p = s.visit()
+	} else {
+		launched, err := s.launch()
+		if err != nil {
+			return nil, fmt.Errorf("the MCP server %s can't be started (%s): %w", s.name, s.shown(), bare(err))
+		}
+		p = launched
 	}
-	l := &link{process: p, conn: p.conn, listing: make(chan struct{}, 1), listeners: map[int64]func(string){}}
+	l := &link{peer: p, listing: make(chan struct{}, 1), listeners: map[int64]*listener{}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: version()}, &sdk.ClientOptions{
 		Logger: s.log,
 		// We offer nothing: no roots, no sampling, nobody to ask.
@@ -60,57 +85,84 @@ func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) 
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: l.progress,
 	})
-	l.session, err = client.Connect(ctx, p.conn, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
-	if err == nil {
-		go s.mourn(l)
-		return l, nil
+	client.AddSendingMiddleware(fresh)
+	client.AddReceivingMiddleware(l.receive)
+	ctx = withTrip(ctx, &trip{})
+	session, err := client.Connect(ctx, p.transport(), &sdk.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		return nil, p.unmet(ctx, err)
 	}
-	var answer *jsonrpc.Error
-	switch {
-	case errors.As(err, &answer) && !errors.Is(err, sdk.ErrConnectionClosed):
-		p.stop()
-		return nil, fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), err)
-	case errors.Is(context.Cause(ctx), errStartTime):
-		p.stop()
-		return nil, fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, s.opts.startTimeout(), s.shown(), p.words())
-	case ctx.Err() != nil:
-		p.stop()
-		return nil, s.errClosed()
-	case p.conn.broken() != nil:
-		return nil, fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.fate("while it started"), s.shown(), p.words())
-	}
-	p.stop()
-	return nil, fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words())
+	l.session = session
+	p.met(session)
+	return l, nil
 }
 
-// mourn logs the end of a server that nobody wanted to end.
-func (s *Server) mourn(l *link) {
-	<-l.process.exited
-	if !s.isClosed() {
-		s.log.Warn("MCP server ended", "status", l.process.status(), "stderr", l.process.stderr.String())
+// fresh keeps the SDK from answering out of what it remembers, for as long as the
+// server says that it may: a run asks once, and is to see what there is.
+func fresh(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		result, err := next(ctx, method, req)
+		switch r := result.(type) {
+		case *sdk.ListToolsResult:
+			r.TTLMs = 0
+		case *sdk.ListPromptsResult:
+			r.TTLMs = 0
+		case *sdk.ListResourcesResult:
+			r.TTLMs = 0
+		case *sdk.ListResourceTemplatesResult:
+			r.TTLMs = 0
+		case *sdk.ReadResourceResult:
+			r.TTLMs = 0
+		}
+		return result, err
 	}
 }
 
-// shown is the command as it may be shown.
-func (s *Server) shown() string {
-	text := s.secrets(fmt.Sprintf("%q", s.command))
-	if len(text) > maxShown {
-		text = text[:maxShown] + "…"
+// receive hears what the server says of itself. It may ask for a person though we
+// have said that there is none: it is told no, and who waits for a call is told too.
+func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch p := req.GetParams().(type) {
+		case *sdk.ElicitParams:
+			if p != nil {
+				l.asked(p.Message)
+			}
+			return &sdk.ElicitResult{Action: "decline"}, nil
+		case *sdk.ToolListChangedParams:
+			l.mu.Lock()
+			l.names = nil
+			l.mu.Unlock()
+		}
+		return next(ctx, method, req)
 	}
-	return "command " + text
 }
 
-// listen gives a token for the progress of a call; stop ends listening.
-func (l *link) listen(f func(string)) (token int64, stop func()) {
+// asked notes a question at every call that is under way: the protocol does not say
+// which one it belongs to.
+func (l *link) asked(question string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range l.listeners {
+		if len(each.asked) < maxAsked {
+			each.asked = append(each.asked, cut(question, maxShown))
+		}
+	}
+}
+
+// listen gives a token for the progress of a call; stop ends listening, and gives
+// what the server wanted to ask meanwhile.
+func (l *link) listen(f func(string)) (token int64, stop func() (asked []string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens++
 	token = l.tokens
-	l.listeners[token] = f
-	return token, func() {
+	each := &listener{progress: f}
+	l.listeners[token] = each
+	return token, func() []string {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.listeners, token)
+		return each.asked
 	}
 }
 
@@ -121,10 +173,10 @@ func (l *link) progress(_ context.Context, req *sdk.ProgressNotificationClientRe
 		return
 	}
 	l.mu.Lock()
-	listener := l.listeners[int64(token)]
+	each := l.listeners[int64(token)]
 	l.mu.Unlock()
-	if listener != nil {
-		listener(progressText(req.Params))
+	if each != nil {
+		each.progress(progressText(req.Params))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -25,35 +26,50 @@ const (
 	maxSchema      = 64 << 10
 	maxShown       = 300 // bytes of somebody else's text in a message or a log
 	maxProgress    = 300
+	maxAsked       = 5        // questions of a server during one call
+	maxListing     = 64 << 10 // bytes of a list of resources
 )
 
 // List asks the server for its tools, all pages of them.
-func (s *Server) List(ctx context.Context) ([]agent.ToolSpec, error) {
-	l, err := s.connected(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.list(ctx, l)
+func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
+	err = s.with(ctx, func(l *link) error {
+		specs, _, err = s.list(ctx, l)
+		return err
+	})
+	return specs, err
 }
 
-func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, error) {
+// list is what the server has, and its own names by full names.
+func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[string]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.startTimeout(), errListTime)
 	defer cancel()
-	tools, err := pages(ctx, l.session)
+	var prompts []*sdk.Prompt
+	tools, t, err := request(ctx, s, func(ctx context.Context) ([]*sdk.Tool, error) { return pages(ctx, l.session) })
+	if e := answered(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound && s.opts.Resources {
+		err = nil // it has resources or prompts alone
+	}
+	if err == nil && s.has(l, toolPrompt) {
+		prompts, t, err = request(ctx, s, func(ctx context.Context) ([]*sdk.Prompt, error) { return promptPages(ctx, l.session) })
+	}
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(ctx), errListTime):
-		return nil, fmt.Errorf("the MCP server %s did not list its tools within %s", s.name, s.opts.startTimeout())
+		return nil, nil, fmt.Errorf("the MCP server %s did not list its tools within %s", s.name, s.opts.startTimeout())
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("listing the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
+		return nil, nil, fmt.Errorf("listing the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
 	default:
-		return nil, s.trouble(l, err, "while it listed its tools")
+		return nil, nil, s.trouble(l, t, err, "while it listed its tools")
 	}
 	specs, names := s.specs(tools)
+	for _, spec := range s.extraSpecs(l, prompts) {
+		if _, taken := names[spec.Name]; !taken {
+			specs = append(specs, spec)
+		}
+	}
 	l.mu.Lock()
 	l.names = names
 	l.mu.Unlock()
-	return specs, nil
+	return specs, names, nil
 }
 
 var errListTime = errors.New("the time to list is up")
@@ -135,7 +151,7 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
 	return agent.ToolSpec{
-		Name: name, Description: clean(cut(t.Description, maxDescription)), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
+		Name: name, Description: cut(s.said(t.Description), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
 		// A claim of the server's: see the package comment.
 		ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
 	}, nil
@@ -158,30 +174,39 @@ func (s *Server) fullName(name string) string {
 	return full[:maxToolName-len(hash)] + hash
 }
 
-// own is what the server calls a tool by. A tool that it does not list any more
-// is called all the same: the run that wants it has it in its Spec.
-func (s *Server) own(ctx context.Context, l *link, full string) (string, error) {
+// own is what the server calls a tool by, or, where it has none of that name and
+// own is false, which of ours is meant. A run may know a tool from before the server
+// gave it up, or from another process.
+func (s *Server) own(ctx context.Context, l *link, full string) (name string, own bool, err error) {
 	select {
 	case l.listing <- struct{}{}: // one asks, the others wait for what it learns
+		defer func() { <-l.listing }()
 	case <-ctx.Done():
-		return "", fmt.Errorf("waiting for the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
+		return "", false, fmt.Errorf("waiting for the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
 	}
+	extra := strings.TrimPrefix(full, s.name+tool.Separator)
 	names := l.known()
-	if names == nil {
-		_, err := s.list(ctx, l)
-		if names = l.known(); err != nil {
-			<-l.listing
-			return "", err
+	for asked := false; ; asked = true {
+		if names == nil || asked {
+			if _, names, err = s.list(ctx, l); err != nil {
+				return "", false, err
+			}
+			asked = true
+		}
+		if name, own := names[full]; own {
+			return name, true, nil
+		}
+		switch {
+		case s.has(l, extra):
+			return extra, false, nil
+		case asked:
+			return "", false, tool.Refuse("the MCP server %s does not have the tool %s any more; nothing was done", s.name, full)
 		}
 	}
-	<-l.listing
-	if name, ok := names[full]; ok {
-		return name, nil
-	}
-	return strings.TrimPrefix(full, s.name+tool.Separator), nil
 }
 
-// known are the server's own names by full names; nil before it has listed.
+// known are the server's own names by full names; nil before it has listed, and
+// when it has told that its list is another.
 func (l *link) known() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

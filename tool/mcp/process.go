@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // grace is what a server has to end: when its input has ended, and again after SIGTERM.
@@ -20,6 +23,7 @@ const grace = time.Second
 
 // process is a server's process and all that it started.
 type process struct {
+	server *Server
 	cmd    *exec.Cmd
 	conn   *conn
 	errors *os.File // the server's standard error
@@ -61,11 +65,51 @@ func (s *Server) launch() (*process, error) {
 		f.Close()
 	}
 	p := &process{
-		cmd: cmd, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
+		server: s, cmd: cmd, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
 		stderr: &tail{clean: s.secrets, log: s.log}, exited: make(chan struct{}),
 	}
 	go p.watch()
 	return p, nil
+}
+
+func (p *process) transport() sdk.Transport { return p.conn }
+
+func (p *process) broken() error { return p.conn.broken() }
+
+func (p *process) leave(reason error) { p.conn.breakOff(reason) }
+
+// retire ends a process whose connection is broken; it may not have ended yet.
+func (p *process) retire() { p.stop() }
+
+// met begins to wait for the end of a server that nobody wants to end.
+func (p *process) met(session *sdk.ClientSession) {
+	s := p.server
+	s.log.Info("MCP server started", "pid", p.cmd.Process.Pid, "protocol", session.InitializeResult().ProtocolVersion)
+	go func() {
+		<-p.exited
+		if !s.isClosed() {
+			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.String())
+		}
+	}()
+}
+
+func (p *process) unmet(ctx context.Context, err error) error {
+	s, answer := p.server, answered(err)
+	switch {
+	case answer != nil:
+		p.stop()
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true})
+	case errors.Is(context.Cause(ctx), errStartTime):
+		p.stop()
+		return fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, s.opts.startTimeout(), s.shown(), p.words())
+	case ctx.Err() != nil:
+		p.stop()
+		return s.errClosed()
+	case p.broken() != nil:
+		return fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words())
+	}
+	p.stop()
+	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words())
 }
 
 // watch waits for the process' end and takes with it what it leaves behind.
@@ -114,9 +158,11 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// fate says how a server ended whose connection broke at an unwelcome time, and
+func (p *process) fate(when string) string { return p.ending(when) + p.words() }
+
+// ending says how a server ended whose connection broke at an unwelcome time, and
 // sees to it that it has.
-func (p *process) fate(when string) string {
+func (p *process) ending(when string) string {
 	reason := p.conn.broken()
 	byItself := p.ended(grace)
 	if !byItself {
@@ -177,17 +223,6 @@ func environment(more map[string]string) []string {
 		list = append(list, name+"="+env[name])
 	}
 	return list
-}
-
-// secrets takes the values of Options.Env out of a text. Short ones are left:
-// nobody could read what remains.
-func (s *Server) secrets(text string) string {
-	for name, value := range s.opts.Env {
-		if len(value) >= 6 {
-			text = strings.ReplaceAll(text, value, "["+name+"]")
-		}
-	}
-	return text
 }
 
 // tail keeps the last lines of what a server writes to its standard error, and

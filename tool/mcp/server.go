@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -14,22 +16,32 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// Options says how a server is run; nil means every default.
+// Options says how a server is run or reached; nil means every default.
 type Options struct {
-	// Env is added to the short list of variables that the server gets. Secrets
-	// belong here and not into the command, which is shown in errors.
+	// Env of a server that is a command is added to the short list of variables that
+	// it gets. Of one that has a URL it has the values that Headers names. Secrets
+	// belong here and not into command or URL, which are shown in errors.
 	Env map[string]string
-	// Dir is where the server runs; empty means this process' directory.
+	// Dir is where a command runs; empty means this process' directory.
 	Dir string
-	// StartTimeout caps how long the server may take to start and answer the
-	// handshake, and to list its tools; zero means 10s. A command that has to be
-	// downloaded first, as by npx, may need more the first time.
+	// Headers go with each request to a server that has a URL, and to no other
+	// server. A value may name variables of Env: "Bearer ${TICKETS_TOKEN}".
+	Headers map[string]string
+	// Plain allows a URL with http:// that is not on this machine. Whoever is on the
+	// way then reads everything, headers too.
+	Plain bool
+	// Resources adds tools for what the server has besides tools, where it has it:
+	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
+	Resources bool
+	// StartTimeout caps how long the server may take to start or be reached and
+	// answer the handshake, and to list its tools; zero means 10s. A command that has
+	// to be downloaded first, as by npx, may need more the first time.
 	StartTimeout time.Duration
 	// CallTimeout caps one call; zero leaves it to the runtime, whose cap is ten
 	// minutes. It becomes the tools' [agent.ToolSpec.Timeout], too.
 	CallTimeout time.Duration
 	// Logger hears of starts and ends, of tools that are left out or renamed and,
-	// at level debug, of the server's error output; nil means nobody does.
+	// at level debug, of a command's error output; nil means nobody does.
 	Logger *slog.Logger
 }
 
@@ -40,20 +52,21 @@ func (o *Options) startTimeout() time.Duration {
 	return o.StartTimeout
 }
 
-func (o *Options) logger() *slog.Logger {
-	if o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}
-
 // Server is an MCP server as a [tool.Source]. It may be used from many
 // goroutines at once.
 type Server struct {
 	name    string
 	command []string
+	url     *url.URL          // nil for a command
+	headers map[string]string // with their variables filled in
 	opts    Options
+	hidden  *strings.Replacer // see hide
 	log     *slog.Logger
+	fault   error // see Err
+	// alive ends with Close, and what is under way over HTTP with it. Calls of a
+	// process end with that.
+	alive context.Context
+	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
 	live   *link  // the last one that started; it may have ended since
@@ -71,21 +84,86 @@ type start struct {
 	err    error
 }
 
-// New describes a server and starts nothing yet. name is the first half of its
-// tools' names: letters, digits and '-', single '_'. A fault in name or command
-// is told by List and Call.
+// New describes a server that is a command and starts nothing yet. name is the
+// first half of its tools' names: letters, digits and '-', single '_'. A fault in
+// name or command is told by [Server.Err], List and Call.
 func New(name string, command []string, o *Options) *Server {
+	s := describe(name, o)
+	s.command = slices.Clone(command)
+	s.hide(nil)
+	if s.fault == nil && (len(command) == 0 || command[0] == "") {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: its command is missing", name).At("mcp")
+	}
+	return s
+}
+
+// NewHTTP describes a server that is reached by the streamable HTTP transport, and
+// asks it nothing yet. The URL is https:// unless it is on this machine, or
+// [Options.Plain] allows it. name is as of [New]; a fault in name, URL or headers
+// is told by [Server.Err], List and Call.
+func NewHTTP(name, url string, o *Options) *Server {
+	s := describe(name, o)
+	where, err := address(url, s.opts.Plain)
+	if err == nil {
+		s.headers, err = s.opts.expand()
+	}
+	s.url = where
+	s.hide(s.headers)
+	if s.fault == nil && err != nil {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
+	}
+	return s
+}
+
+func describe(name string, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	return &Server{name: name, command: slices.Clone(command), opts: *o, log: o.logger().With("mcp", name)}
+	s := &Server{name: name, opts: *o}
+	s.alive, s.end = context.WithCancelCause(context.Background())
+	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")
+	}
+	return s
+}
+
+func (s *Server) hide(headers map[string]string) {
+	s.hidden = hide(s.opts.Env, headers)
+	handler := slog.DiscardHandler
+	if s.opts.Logger != nil {
+		handler = s.opts.Logger.Handler()
+	}
+	s.log = slog.New(discreet{handler, s.hidden}).With("mcp", s.name)
+}
+
+// address reads a URL that may be spoken to.
+func address(text string, anywhere bool) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, agent.Errorf(agent.InvalidInput, "its URL must be https:// with a host")
+	case u.User != nil:
+		return nil, agent.Errorf(agent.InvalidInput, "its URL has a user or a password in it; use an Authorization header")
+	case u.Scheme == "http" && !anywhere && !local(u.Hostname()):
+		return nil, agent.Errorf(agent.InvalidInput, "its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP")
+	}
+	return u, nil
+}
+
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // Name is the name that the server was given.
 func (s *Server) Name() string { return s.name }
 
-// Close ends the server and all that it started. Calls that it is at fail; later
-// ones are refused. It may be called more than once.
+// Err tells what is wrong with the description ([agent.InvalidInput]); nil for a
+// sound one, which need not be one of a server that is there.
+func (s *Server) Err() error { return s.fault }
+
+// Close ends the session and, of a command, the process and all that it started.
+// Calls that it is at fail; later ones are refused. It may be called more than once.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -98,7 +176,10 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	live := s.live
 	s.mu.Unlock()
-	if live != nil && !live.process.stop() {
+	if s.url != nil {
+		s.end(errHungUp)
+	}
+	if live != nil && !live.peer.stop() {
 		return fmt.Errorf("the MCP server %s does not end", s.name)
 	}
 	return nil
@@ -110,29 +191,50 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-// check tells what is wrong with the name or the command.
-func (s *Server) check() error {
-	if err := agent.CheckTool(s.name); err != nil || len(s.name) > maxServerName || strings.Contains(s.name+"_", tool.Separator) {
-		return agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", s.name, maxServerName).At("mcp")
+// shown is the command or URL as it may be shown. What follows the path of a URL
+// may be anything.
+func (s *Server) shown() string {
+	if s.url != nil {
+		return cut(origin(s.url)+s.url.EscapedPath(), maxShown)
 	}
-	if len(s.command) == 0 || s.command[0] == "" {
-		return agent.Errorf(agent.InvalidInput, "MCP server %s: its command is missing", s.name).At("mcp")
-	}
-	return nil
+	return "command " + cut(s.secrets(fmt.Sprintf("%q", s.command)), maxShown)
 }
+
+// with does something over a link. A session that the server has forgotten is begun
+// anew, once: nothing was done in it.
+func (s *Server) with(ctx context.Context, do func(*link) error) error {
+	for last := false; ; last = true {
+		l, err := s.connected(ctx)
+		if err != nil {
+			return err
+		}
+		err = do(l)
+		var gone forgotten
+		if !errors.As(err, &gone) {
+			return err
+		}
+		l.peer.leave(gone.error)
+		if last {
+			return gone.error
+		}
+	}
+}
+
+// forgotten is the error of a request in a session that the server does not know any more.
+type forgotten struct{ error }
 
 // connected is the running server. Where there is none it is started, once for
 // all who ask; who does not want to wait any more leaves the others undisturbed.
 func (s *Server) connected(ctx context.Context) (*link, error) {
-	if err := s.check(); err != nil {
-		return nil, err
+	if s.fault != nil {
+		return nil, s.fault
 	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, s.errClosed()
 	}
-	if s.live != nil && s.live.conn.broken() == nil {
+	if s.live != nil && s.live.peer.broken() == nil {
 		defer s.mu.Unlock()
 		return s.live, nil
 	}
@@ -164,7 +266,7 @@ func (s *Server) begin(ctx context.Context, next *start) {
 	last := s.live
 	s.mu.Unlock()
 	if last != nil {
-		last.process.stop() // its connection is broken; it may not have ended yet
+		last.peer.retire()
 	}
 	next.link, next.err = s.dial(ctx)
 	s.mu.Lock()

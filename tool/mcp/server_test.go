@@ -46,6 +46,12 @@ var servers = map[string]func(){
 	"closing":  closing,
 	"odd":      odd,
 	"flood":    flood,
+	"web":      web,
+	"changing": changing,
+	"lasting":  lasting,
+	"asking":   asking,
+	"bare":     bare,
+	"wanting":  wanting,
 }
 
 func fail(status int, words ...string) {
@@ -138,7 +144,7 @@ func addTrouble(add func(string, handler)) {
 	})
 	add("noise", func(context.Context, *sdk.CallToolRequest, input) (*sdk.CallToolResult, any, error) {
 		fmt.Fprint(os.Stderr, "\xff\x00\x1b[2J", strings.Repeat("noise", 100_000), "\n")
-		fmt.Println("a library says hello on stdout\n\n{\"not\": \"a message\"}\n[1,2]")
+		fmt.Println("a library says hello on stdout " + os.Getenv("TOKEN") + "\n\n{\"not\": \"a message\"}\n[1,2]")
 		return text("still here"), nil, nil
 	})
 	// hang writes two files: when it has begun, and when it was cancelled.

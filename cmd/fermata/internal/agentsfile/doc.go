@@ -15,8 +15,11 @@
 //	    on_limit: ask
 //	models:
 //	  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3}
+//	rates:
+//	  anthropic: {per_second: 5, at_once: 20}
 //	mcp:
-//	  tickets: {command: [tickets-mcp, --stdio]}
+//	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}}
+//	  wiki: {url: "https://wiki.example.com/mcp", headers: {Authorization: "Bearer ${WIKI_TOKEN}"}, resources: true}
 //	workspace: .
 //
 // A file is checked as a whole before anything is opened: [Load] tells every

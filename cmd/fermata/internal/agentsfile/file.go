@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool/workspace"
+	"github.com/fermata-agents/fermata/worker"
 )
 
 // DefaultName is the file that is looked for where none is named.
@@ -27,13 +28,14 @@ type File struct {
 
 	models    map[string]model.Model // by what an agent calls them, or by provider
 	named     map[string]modelEntry
+	rates     map[string]worker.Rate
 	servers   map[string]serverEntry
 	workspace string // absolute
 	lines     map[string]entry
 }
 
 // parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "mcp", "workspace"}
+var parts = []string{"agents", "models", "rates", "mcp", "workspace"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line.
@@ -46,10 +48,11 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s: %w", path, err)
 	}
-	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, servers: map[string]serverEntry{}, lines: map[string]entry{}}
+	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.Rate{}, servers: map[string]serverEntry{}, lines: map[string]entry{}}
 	c := &checker{path: path}
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
+	f.readRates(c, found["rates"])
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readAgents(c, root, found["agents"])

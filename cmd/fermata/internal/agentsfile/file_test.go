@@ -1,6 +1,8 @@
 package agentsfile_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,8 +71,8 @@ func TestFaults(t *testing.T) {
 		{"bad name", "agents:\n  Big-One:\n    model: script:script.yaml\n", []string{`fermata.yaml:2: agent "Big-One": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
 		{"other name", sound + "    name: b\n", []string{`fermata.yaml:4: agents.a.name is "b"; leave it out, the agent is called a`}},
 		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
-		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
-		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
 		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
@@ -79,28 +81,40 @@ func TestFaults(t *testing.T) {
 		}},
 		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" is there already`}},
 		{"schema", sound + "    output:\n      $ref: \"#/nowhere\"\n", []string{`fermata.yaml:4: agents.a: output is a JSON Schema that can't be used: JSON Pointer "/nowhere": no schema field "nowhere"`}},
+		{"reasoning", sound + "    reasoning: hard\n", []string{`fermata.yaml:4: agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, not "hard"`}},
+		{"reasoning of YAML", sound + "    reasoning: off\n    profile: wild\n", []string{`fermata.yaml:5: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
 		{"profile", sound + "    profile: wild\n", []string{`fermata.yaml:4: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
 		{"cost without price", sound + "    limits:\n      cost_usd: 2.5\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of script:script.yaml is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"workspace", sound + "workspace: nowhere\n", []string{`fermata.yaml:4: workspace "nowhere" is not a directory`}},
 		{"workspace is a list", sound + "workspace: [a]\n", []string{"fermata.yaml:4: workspace wants the path of a directory"}},
 		{"model entry", sound + "models:\n  local:\n    provider: ollama\n    model: q\n  openai: {provider: openai, model: q}\n  third:\n    provider: openai\n  fourth: {provider: openai, model: q, api_key: sk-1}\n", []string{
-			`fermata.yaml:6: models.local.provider must be anthropic or openai, not "ollama"`,
+			`fermata.yaml:6: models.local.provider must be anthropic, gemini or openai, not "ollama"`,
 			"fermata.yaml:8: models.openai: the name is taken; use another",
 			"fermata.yaml:9: models.third.model is missing: write the provider's own name for it",
 			"fermata.yaml:11: models.fourth.api_key is not known here",
 		}},
 		{"price", sound + "models:\n  local: {provider: openai, model: q, price: {input: cheap}}\n", []string{"fermata.yaml:5: models.local.price.input is wrong: \"cheap\" is not an amount in US dollars, such as 2.5"}},
 		{"mcp entry", sound + "mcp:\n  x: {}\n  a__b: {command: [y]}\n  z:\n    command: tickets\n", []string{
-			"fermata.yaml:5: mcp.x.command is missing: write the program and its arguments, as a list",
+			"fermata.yaml:5: mcp.x.command is missing: write the program and its arguments, as a list, or a url",
 			"fermata.yaml:6: mcp.a__b: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL",
 			"fermata.yaml:8: mcp.z.command wants a list, not string",
+		}},
+		{"mcp by url", sound + "mcp:\n  a: {url: \"http://example.com\"}\n  b: {url: \"https://example.com\", command: [y]}\n  c: {url: \"https://example.com\", env: {A: b}}\n  d: {command: [y], headers: {A: b}}\n" +
+			"  e: {command: [y], plain: true}\n  f: {url: \"https://example.com\", headers: {Mcp-Session-Id: x}}\n  g: {url: \"https://example.com\", dir: x}\n  h: {url: \"http://example.com\", plain: true, headers: {A: \"${B}\"}}\n", []string{
+			"fermata.yaml:5: mcp.a: MCP server a: its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP",
+			"fermata.yaml:6: mcp.b has a command and a url: it is one or the other",
+			"fermata.yaml:7: mcp.c.env belongs to a server with a command; headers name variables as ${NAME}",
+			"fermata.yaml:8: mcp.d.headers belongs to a server with a url",
+			"fermata.yaml:9: mcp.e.plain belongs to a server with a url",
+			"fermata.yaml:10: mcp.f: MCP server f: the header Mcp-Session-Id is the protocol's own",
+			"fermata.yaml:11: mcp.g.dir belongs to a server with a command",
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here",
 			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns wants a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens wants a number, not string",
-			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models`,
+			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`,
 			`fermata.yaml:8: workspace "nowhere" is not a directory`,
 		}},
 	}
@@ -202,6 +216,32 @@ func TestOpenNamesTheServer(t *testing.T) {
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
 }
 
+// Only the variables that headers name reach a server, and those must be there.
+func TestHeadersFromTheEnvironment(t *testing.T) {
+	given := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		given <- req.Header
+		http.Error(w, "no "+req.Header.Get("Authorization"), http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+server.URL+"\", headers: {Authorization: \"Bearer ${TICKETS_TOKEN}\", X-Team: blue}}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	_, err = f.Open(nil)
+	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: headers.Authorization names TICKETS_TOKEN, which is not set in the environment")
+
+	t.Setenv("TICKETS_TOKEN", "s3cret-token")
+	kit, err := f.Open(nil)
+	require.NoError(t, err)
+	defer kit.Close()
+	_, err = kit.Sources[0].List(t.Context())
+	require.ErrorContains(t, err, "401 Unauthorized: no [Authorization]")
+	header := <-given
+	require.Equal(t, "Bearer s3cret-token", header.Get("Authorization"))
+	require.Equal(t, "blue", header.Get("X-Team"))
+}
+
 func TestKeys(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("OPENAI_BASE_URL", "")
@@ -222,6 +262,43 @@ func TestKeys(t *testing.T) {
 	require.ErrorIs(t, err, agent.ProviderAuth)
 	require.EqualError(t, err, "fermata.yaml:2: agent a: its model anthropic/x needs a key: set ANTHROPIC_API_KEY in the environment, or give it a model that needs none")
 	require.ErrorContains(t, f.MissingKey("f"), "fermata.yaml:7: agent f: its model anthropic/x needs a key")
+}
+
+// Google's key has two names, of which either will do.
+func TestKeyOfGemini(t *testing.T) {
+	for _, c := range []struct {
+		gemini, google string
+		want           agentsfile.Key
+	}{
+		{"", "", agentsfile.Key{Env: "GEMINI_API_KEY", Agents: []string{"a"}}},
+		{"", "set", agentsfile.Key{Env: "GOOGLE_API_KEY", Set: true, Agents: []string{"a"}}},
+		{"set", "set", agentsfile.Key{Env: "GEMINI_API_KEY", Set: true, Agents: []string{"a"}}},
+	} {
+		t.Setenv("GEMINI_API_KEY", c.gemini)
+		t.Setenv("GOOGLE_API_KEY", c.google)
+		write(t, "agents:\n  a: {model: gemini/gemini-3.6-flash, reasoning: low, limits: {cost_usd: 1}}\nmodels:\n  fast: {provider: gemini, model: gemini-3.5-flash-lite, base_url: \"http://127.0.0.1:1\"}\n")
+		f, err := agentsfile.Load(agentsfile.DefaultName)
+		require.NoError(t, err)
+		require.Equal(t, []agentsfile.Key{c.want}, f.Keys())
+		require.Equal(t, agent.ReasoningLow, f.Agents[0].Reasoning)
+		require.Contains(t, f.Models(), "fast")
+	}
+}
+
+// Who reads a cost can find out how old the prices are.
+func TestPriceTables(t *testing.T) {
+	write(t, "agents:\n  a: {model: gemini/gemini-3.6-flash, fallbacks: [anthropic/claude-opus-5, own, openai/nobody-knows]}\n  b: {model: script:script.yaml}\n"+
+		"models:\n  own: {provider: openai, model: gpt-5, price: {input: 1, output: 2}}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	tables := f.PriceTables()
+	require.Len(t, tables, 2)
+	require.Equal(t, "anthropic", tables[0].Provider)
+	require.Equal(t, "gemini", tables[1].Provider)
+	for _, p := range tables {
+		_, err := time.Parse(time.DateOnly, p.AsOf)
+		require.NoError(t, err)
+	}
 }
 
 func TestSetModel(t *testing.T) {

@@ -18,13 +18,21 @@ import (
 )
 
 // serverEntry is an MCP server under mcp: a program that speaks over its
-// standard input and output.
+// standard input and output, or a URL.
 type serverEntry struct {
 	Command []string `json:"command"`
-	// Env is added to the server's short environment. A value "$NAME" is that of a
+	// Env is added to the program's short environment. A value "$NAME" is that of a
 	// variable of this process, so that no secret has to stand in the file.
 	Env map[string]string `json:"env"`
 	Dir string            `json:"dir"`
+
+	URL string `json:"url"`
+	// Headers go with each request to the URL. "${NAME}" in a value is a variable of
+	// this process.
+	Headers map[string]string `json:"headers"`
+	Plain   bool              `json:"plain"`
+
+	Resources bool `json:"resources"`
 
 	line int
 }
@@ -38,18 +46,57 @@ func (f *File) readServers(c *checker, part entry) {
 			continue
 		case agent.CheckTool(e.name) != nil || strings.Contains(e.name+"_", tool.Separator):
 			c.add(agent.InvalidInput, e.key, "%s: name it with letters, digits, '-' or single '_', beginning with a letter: its tools are called NAME__TOOL", where)
-		case len(s.Command) == 0:
-			c.add(agent.InvalidInput, e.at("command"), "%s.command is missing: write the program and its arguments, as a list", where)
 		default:
+			if field, fault := s.fault(e.name); fault != "" {
+				c.add(agent.InvalidInput, e.at(field), "%s%s", where, fault)
+				continue
+			}
 			s.Dir, s.line = within(f.Dir, s.Dir), e.key.Line
 			f.servers[e.name] = s
 		}
 	}
 }
 
-// open makes the server; it starts when it is first asked. What can be known to
-// be missing is told before.
+// fault is what is wrong with an entry as it stands, and where.
+func (e serverEntry) fault(name string) (field, text string) {
+	switch {
+	case e.URL == "" && len(e.Command) == 0:
+		return "command", ".command is missing: write the program and its arguments, as a list, or a url"
+	case e.URL == "" && len(e.Headers) > 0:
+		return "headers", ".headers belongs to a server with a url"
+	case e.URL == "" && e.Plain:
+		return "plain", ".plain belongs to a server with a url"
+	case e.URL == "":
+		return "", ""
+	case len(e.Command) > 0:
+		return "url", " has a command and a url: it is one or the other"
+	case len(e.Env) > 0:
+		return "env", ".env belongs to a server with a command; headers name variables as ${NAME}"
+	case e.Dir != "":
+		return "dir", ".dir belongs to a server with a command"
+	}
+	env := map[string]string{}
+	for _, value := range e.Headers {
+		for _, variable := range mcp.Variables(value) {
+			env[variable] = "set" // whether it is, is told when it is wanted
+		}
+	}
+	if err := mcp.NewHTTP(name, e.URL, e.options(env, nil)).Err(); err != nil {
+		return "url", ": " + err.Error()
+	}
+	return "", ""
+}
+
+func (e serverEntry) options(env map[string]string, log *slog.Logger) *mcp.Options {
+	return &mcp.Options{Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Logger: log}
+}
+
+// open makes the server; it starts, or is reached, when it is first asked. What can
+// be known to be missing is told before.
 func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
+	if e.URL != "" {
+		return e.openURL(name, log)
+	}
 	program := e.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = within(e.Dir, program)
@@ -69,7 +116,20 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 		}
 		env[key] = value
 	}
-	return mcp.New(name, e.Command, &mcp.Options{Env: env, Dir: e.Dir, Logger: log}), nil
+	return mcp.New(name, e.Command, e.options(env, log)), nil
+}
+
+func (e serverEntry) openURL(name string, log *slog.Logger) (*mcp.Server, error) {
+	env := map[string]string{}
+	for _, header := range slices.Sorted(maps.Keys(e.Headers)) {
+		for _, variable := range mcp.Variables(e.Headers[header]) {
+			if env[variable] = os.Getenv(variable); env[variable] == "" {
+				return nil, agent.Errorf(agent.InvalidInput, "headers.%s names %s, which is not set in the environment", header, variable)
+			}
+		}
+	}
+	s := mcp.NewHTTP(name, e.URL, e.options(env, log))
+	return s, s.Err()
 }
 
 // uses tells which tools of the workspace some agent names, and which MCP servers.

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
+	"github.com/fermata-agents/fermata/provider/gemini"
 	"github.com/fermata-agents/fermata/provider/openai"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -17,14 +18,34 @@ import (
 // The providers that are always there.
 const (
 	providerAnthropic = "anthropic"
+	providerGemini    = "gemini"
 	providerOpenAI    = "openai"
 )
+
+// tables are what the adapters know of their providers' models.
+var tables = map[string]model.Table{providerAnthropic: anthropic.Table(), providerGemini: gemini.Table(), providerOpenAI: openai.Table()}
 
 // scriptPrefix marks the name of a model that answers from a file.
 const scriptPrefix = "script:"
 
-// keys are the environment variables in which the providers look for their keys.
-var keys = map[string]string{providerAnthropic: "ANTHROPIC_API_KEY", providerOpenAI: "OPENAI_API_KEY"}
+// keys are the environment variables in which the providers look for their keys, the
+// first that is set; the first is the one to set where none is.
+var keys = map[string][]string{
+	providerAnthropic: {"ANTHROPIC_API_KEY"}, providerGemini: {"GEMINI_API_KEY", "GOOGLE_API_KEY"}, providerOpenAI: {"OPENAI_API_KEY"},
+}
+
+// keyOfProvider names the variable that a provider's key is in, or has to be.
+func keyOfProvider(provider string) string {
+	for _, env := range keys[provider] {
+		if os.Getenv(env) != "" {
+			return env
+		}
+	}
+	if len(keys[provider]) == 0 {
+		return ""
+	}
+	return keys[provider][0]
+}
 
 // noKey stands for a key that the file names and the environment lacks, and for
 // that of a server of the user's own for which it names none: the provider's own
@@ -53,17 +74,17 @@ func (e modelEntry) key() string {
 	if e.KeyEnv != "" || e.BaseURL != "" {
 		return e.KeyEnv
 	}
-	return keys[e.Provider]
+	return keyOfProvider(e.Provider)
 }
 
 func providers() map[string]model.Model {
-	return map[string]model.Model{providerAnthropic: anthropic.New(nil), providerOpenAI: openai.New(nil)}
+	return map[string]model.Model{providerAnthropic: anthropic.New(nil), providerGemini: gemini.New(nil), providerOpenAI: openai.New(nil)}
 }
 
 func (f *File) readModels(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of models, each with its fields below") {
 		where := "models." + e.name
-		if slices.Contains([]string{"", providerAnthropic, providerOpenAI}, e.name) || strings.HasPrefix(e.name, scriptPrefix) {
+		if e.name == "" || keys[e.name] != nil || strings.HasPrefix(e.name, scriptPrefix) {
 			c.add(agent.InvalidInput, e.key, "%s: the name is taken; use another", where)
 			continue
 		}
@@ -72,13 +93,13 @@ func (f *File) readModels(c *checker, part entry) {
 			continue
 		}
 		switch {
-		case entry.Provider != providerAnthropic && entry.Provider != providerOpenAI:
-			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be anthropic or openai, not %s", where, quote(entry.Provider))
+		case keys[entry.Provider] == nil:
+			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be anthropic, gemini or openai, not %s", where, quote(entry.Provider))
 		case entry.Model == "":
 			c.add(agent.InvalidInput, e.key, "%s.model is missing: write the provider's own name for it", where)
 		case !slices.Contains([]string{"", string(openai.ChatCompletions), string(openai.Responses)}, string(entry.API)):
 			c.add(agent.InvalidInput, e.at("api"), "%s.api must be %s or %s, not %s", where, openai.ChatCompletions, openai.Responses, quote(string(entry.API)))
-		case entry.Provider == providerAnthropic && (entry.API != "" || entry.KeepThinking):
+		case entry.Provider != providerOpenAI && (entry.API != "" || entry.KeepThinking):
 			c.add(agent.InvalidInput, e.key, "%s: api and keep_thinking are for provider openai only", where)
 		case entry.Window < 0 || entry.MaxOutput < 0:
 			c.add(agent.InvalidInput, e.key, "%s: window and max_output must be positive", where)
@@ -92,13 +113,16 @@ func (f *File) readModels(c *checker, part entry) {
 func (e modelEntry) open(name string) model.Model {
 	secret := os.Getenv(e.KeyEnv)
 	// The adapter for OpenAI knows by itself which servers are told its key.
-	if secret == "" && (e.KeyEnv != "" || e.BaseURL != "" && e.Provider == providerAnthropic) {
+	if secret == "" && (e.KeyEnv != "" || e.BaseURL != "" && e.Provider != providerOpenAI) {
 		secret = noKey
 	}
 	var m model.Model
-	if e.Provider == providerAnthropic {
+	switch e.Provider {
+	case providerAnthropic:
 		m = anthropic.New(&anthropic.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name)})
-	} else {
+	case providerGemini:
+		m = gemini.New(&gemini.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name)})
+	default:
 		m = openai.New(&openai.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name), API: e.API, KeepThinking: e.KeepThinking})
 	}
 	return model.Named(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
@@ -107,7 +131,7 @@ func (e modelEntry) open(name string) model.Model {
 // resolve makes sure that a model of this name can be asked. A script is read
 // here, relative to dir.
 func (f *File) resolve(name, dir string) error {
-	if _, ok := f.models[name]; ok && name != providerAnthropic && name != providerOpenAI {
+	if _, ok := f.models[name]; ok && keys[name] == nil {
 		return nil
 	}
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
@@ -118,10 +142,10 @@ func (f *File) resolve(name, dir string) error {
 		f.models[name] = script
 		return nil
 	}
-	if provider, own, _ := strings.Cut(name, "/"); keys[provider] != "" && own != "" {
+	if provider, own, _ := strings.Cut(name, "/"); keys[provider] != nil && own != "" {
 		return nil
 	}
-	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, openai/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
+	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
 	return err.At("model")
 }
 
@@ -146,6 +170,33 @@ func (f *File) price(name string) agent.Price {
 func (f *File) Priced(name string) bool {
 	_, own := f.named[name]
 	return own || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
+}
+
+// A PriceTable tells as of when the prices of a provider's models are known.
+type PriceTable struct{ Provider, AsOf string }
+
+// PriceTables lists the tables that the prices of the agents' models come from.
+func (f *File) PriceTables() []PriceTable {
+	used := map[string]bool{}
+	for _, def := range f.Agents {
+		for _, name := range def.Models() {
+			provider, own, _ := strings.Cut(name, "/")
+			if e, ok := f.named[name]; ok {
+				provider, own = e.Provider, e.Model
+				if e.Price != (agent.Price{}) {
+					continue
+				}
+			}
+			if own != "" && f.price(name) != (agent.Price{}) && keys[provider] != nil {
+				used[provider] = true
+			}
+		}
+	}
+	var list []PriceTable
+	for _, provider := range slices.Sorted(maps.Keys(used)) {
+		list = append(list, PriceTable{Provider: provider, AsOf: tables[provider].AsOf})
+	}
+	return list
 }
 
 // Models are the models for a worker's options.
@@ -192,7 +243,7 @@ func (f *File) keyOf(name string) string {
 	if strings.HasPrefix(name, scriptPrefix) || providerElsewhere(name) {
 		return ""
 	}
-	return keys[agent.Provider(name)]
+	return keyOfProvider(agent.Provider(name))
 }
 
 // providerElsewhere tells whether the environment sends a provider's requests to

@@ -1,0 +1,51 @@
+package agent
+
+import "slices"
+
+// Reasoning is how much a model is to think before it answers.
+// Each provider has words of its own for it, and a model that lacks a level gets
+// the nearest that it has: see docs/models.md. Its zero value says nothing, and
+// leaves it to the provider's default for the model.
+type Reasoning string
+
+// The levels. Auto lets the model think as much as it finds right, also where the
+// provider's default is not to think; the others are in the order of their effort.
+const (
+	ReasoningAuto    Reasoning = "auto"
+	ReasoningOff     Reasoning = "off"
+	ReasoningMinimal Reasoning = "minimal"
+	ReasoningLow     Reasoning = "low"
+	ReasoningMedium  Reasoning = "medium"
+	ReasoningHigh    Reasoning = "high"
+	ReasoningXHigh   Reasoning = "xhigh"
+)
+
+var efforts = []Reasoning{ReasoningOff, ReasoningMinimal, ReasoningLow, ReasoningMedium, ReasoningHigh, ReasoningXHigh}
+
+// Check refuses what is no level, with [InvalidInput].
+func (r Reasoning) Check() error {
+	if r == "" || r == ReasoningAuto || slices.Contains(efforts, r) {
+		return nil
+	}
+	return Errorf(InvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, not %q", string(r)).At("reasoning")
+}
+
+// Nearest is the level of has that is nearest to r, the harder one of two that
+// are as near; empty where has is. Auto and the zero value are near to none but
+// themselves. It is for adapters to providers.
+func (r Reasoning) Nearest(has []Reasoning) Reasoning {
+	want, best := slices.Index(efforts, r), Reasoning("")
+	if want < 0 {
+		return best
+	}
+	distance := func(l Reasoning) int {
+		d := slices.Index(efforts, l) - want
+		return max(d, -d)
+	}
+	for _, l := range has {
+		if best == "" || distance(l) < distance(best) || distance(l) == distance(best) && slices.Index(efforts, l) > slices.Index(efforts, best) {
+			best = l
+		}
+	}
+	return best
+}

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Trace is what the spans of a run's work are found by, in every process the same. A
+// run is traced in stints: from its start, or from where it went on, to where it
+// suspends or ends. Each is a trace of its own, but for the first of a run that was
+// started from within a trace: it is a part of that.
+type Trace struct {
+	// Stint is the number of the event with which it began.
+	Stint int64 `json:"stint,omitempty"`
+	// Turn is the turn that is on; zero between two turns.
+	Turn int `json:"turn,omitempty"`
+	// Parent is the W3C traceparent of what started the run; empty where there is none,
+	// and in later stints.
+	Parent string `json:"parent,omitempty"`
+}
+
+// Stint is a run's stint as it goes on.
+type Stint struct {
+	Trace
+	// After is the traceparent of the stint before this one; empty for the first.
+	After string    `json:"after,omitempty"`
+	Began time.Time `json:"began,omitzero"`
+	// TurnBegan is since when its turn is on within the stint; zero between two turns.
+	TurnBegan time.Time `json:"turn_began,omitzero"`
+	// Over tells that the run has suspended: what comes now belongs to no stint.
+	Over bool `json:"over,omitempty"`
+	// Suspension is what the run waited on before the stint, Cause is who let it go on,
+	// and Told is set where it was told something then: an answer, a message, an event.
+	// They are zero in the first.
+	Suspension string    `json:"suspension,omitempty"`
+	Cause      Initiator `json:"cause,omitempty"`
+	Told       bool      `json:"told,omitempty"`
+}
+
+// Next is the stint of a run after one of its events.
+func (s Stint) Next(run string, e Event) Stint {
+	switch e.Type {
+	case RunStarted:
+		if s.Stint > 0 { // one that came from elsewhere, where its trace is
+			s = Stint{}
+		}
+		s.Stint, s.Began = e.Seq, e.Time
+	case RunSuspended:
+		s.Over = true
+	case RunResumed:
+		return s.resumed(run, e)
+	case TurnStarted:
+		s.Turn, s.TurnBegan = e.Turn, e.Time
+	case TurnEnded:
+		s.Turn, s.TurnBegan = 0, time.Time{}
+	case RequestAnswered:
+		s.Told = s.Told || s.Over
+	case Said: // the words that came with a resume stand behind it, at the same time
+		with := s.After != "" && e.Time.Equal(s.Began)
+		s.Told = s.Told || with && e.Message != nil && e.Message.Role == RoleUser && e.Message.Note == ""
+	}
+	return s
+}
+
+func (s Stint) resumed(run string, e Event) Stint {
+	next := Stint{Trace: Trace{Stint: e.Seq, Turn: s.Turn}, After: s.OfStint(run), Began: e.Time, Told: s.Told && s.Over}
+	if s.Turn > 0 {
+		next.TurnBegan = e.Time
+	}
+	if e.Resumed != nil {
+		next.Suspension, next.Cause = e.Resumed.Suspension, e.Resumed.Cause
+	}
+	return next
+}
+
+// traceForm is the W3C's traceparent, version 00.
+var traceForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// CheckTraceparent tells whether a text is a W3C traceparent.
+func CheckTraceparent(text string) bool {
+	return traceForm.MatchString(text) && text[3:35] != strings.Repeat("0", 32) && text[36:52] != strings.Repeat("0", 16)
+}
+
+// TraceparentIn is the traceparent in what came with a start as its meta; empty where
+// there is none.
+func TraceparentIn(meta json.RawMessage) string {
+	var m struct {
+		Traceparent string `json:"traceparent"`
+	}
+	if json.Unmarshal(meta, &m) != nil || !CheckTraceparent(m.Traceparent) {
+		return ""
+	}
+	return m.Traceparent
+}
+
+// TraceMeta is the meta that [TraceparentIn] reads; nil for an empty one.
+func TraceMeta(traceparent string) json.RawMessage {
+	if traceparent == "" {
+		return nil
+	}
+	return json.RawMessage(`{"traceparent":"` + traceparent + `"}`)
+}
+
+// Unsettled is the flag of a traceparent of a trace that begins with a stint: whether
+// the trace is kept is for every process to find by its id. It is no flag of the W3C's,
+// and goes from run to run only.
+const Unsettled = 0x80
+
+// Traceparent is that of the span under which a run's work hangs: its turn's, or its
+// stint's between two turns.
+func (t Trace) Traceparent(run string) string {
+	stint := sha256.Sum256(fmt.Appendf(nil, "%s/%d", run, t.Stint))
+	trace, span, flags := hex.EncodeToString(stint[:16]), stint[16:24], fmt.Sprintf("%02x", Unsettled|1)
+	if t.Parent != "" {
+		trace, flags = t.Parent[3:35], t.Parent[53:]
+	}
+	if t.Turn > 0 {
+		own := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", run, t.Stint, t.Turn))
+		span = own[:8]
+	}
+	return fmt.Sprintf("00-%s-%x-%s", trace, span, flags)
+}
+
+// OfStint is the traceparent of the stint's own span.
+func (t Trace) OfStint(run string) string {
+	t.Turn = 0
+	return t.Traceparent(run)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/keyring"
+	"github.com/fermata-agents/fermata/telemetry"
+)
+
+const (
+	// encryptionVariable is the environment variable with the keys that encrypt
+	// payloads and transcripts; the first one writes.
+	encryptionVariable = "FERMATA_ENCRYPTION_KEYS"
+	// codecVariable is the one with the token of the codec server.
+	codecVariable = "FERMATA_CODEC_TOKEN"
+)
+
+// encryptionKeys reads the keys of this process; nil where it has none.
+func encryptionKeys() (*keyring.Ring, error) {
+	ring, err := keyring.Parse(os.Getenv(encryptionVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", encryptionVariable, err)
+	}
+	return ring, nil
+}
+
+// prepare makes the options of a Temporal client ready for the keys of this process,
+// and for who counts what it does.
+func (c *cli) prepare(o *client.Options) error {
+	if c.exports.meters != nil {
+		telemetry.Prepare(o, c.exports.meters)
+	}
+	ring, err := encryptionKeys()
+	if err != nil {
+		return err
+	}
+	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring})
+}
+
+func (c *cli) codecCommand() *cobra.Command {
+	listen := ""
+	cmd := &cobra.Command{
+		Use:   "codec",
+		Short: "Decrypt payloads for Temporal's UI and command line, until Ctrl-C",
+		Long: `Codec is a codec server, on loopback only: with it Temporal's UI and the temporal
+command show what the keys in ` + encryptionVariable + ` (id:base64,…) have
+encrypted, and the temporal command encrypts what it sends.
+
+Whoever has its token can decrypt: it is that of ` + codecVariable + `, or a new
+one at every start. It stands in the path of the address, or behind
+"Authorization: Bearer".`,
+		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
+  fermata codec
+  temporal workflow show -w invoice-118 --codec-endpoint http://127.0.0.1:8234/TOKEN`,
+		Args: wants(0, "no argument"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to listen on")
+	cmd.AddCommand(c.codecKeyCommand())
+	return cmd
+}
+
+func (c *cli) codecKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "key ID",
+		Short: "Make a new key",
+		Long: `Key prints a new random key with an id, as ` + encryptionVariable + ` has it. To change
+keys: give every process the new one behind the old, then in front of it, and
+take the old one away when nothing needs it any more (docs/encryption.md).`,
+		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
+  export ` + encryptionVariable + `=$(fermata codec key k2),$` + encryptionVariable,
+		Args: wants(1, "an id for the key"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := keyring.New(args[0])
+			if err == nil {
+				c.print("%s", text)
+			}
+			return err
+		},
+	}
+}
+
+func (c *cli) codec(ctx context.Context, addr string) error {
+	ring, err := encryptionKeys()
+	if err == nil && ring == nil {
+		err = agent.Errorf(agent.NotSetUp, "there are no keys: set %s; fermata codec key makes one", encryptionVariable)
+	}
+	if err == nil {
+		err = checkLoopback("--listen", addr)
+	}
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "the codec server does not start: %w", err)
+	}
+	token := cmp.Or(os.Getenv(codecVariable), rand.Text())
+	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { server.Close() })
+	c.print("codec      http://%s/%s", listener.Addr(), token)
+	c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Writes())
+	c.print("ready      Ctrl-C stops")
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return agent.Errorf(agent.Internal, "the codec server has stopped: %w", err)
+	}
+	return nil
+}
+
+// maxCodecBody bounds what is asked of the codec server at once, in bytes: a page of
+// a history has at most some megabytes.
+const maxCodecBody = 64 << 20
+
+// codecHandler answers who has the token. A page of any origin may ask: it gets
+// nothing that the browser adds, and so nothing without the token.
+func codecHandler(ring *keyring.Ring, token string) http.Handler {
+	codec := converter.NewPayloadCodecHTTPHandler(fermata.Codec(ring))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Access-Control-Allow-Origin", "*")
+		head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Namespace")
+		head.Set("Access-Control-Allow-Private-Network", "true")
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		given, inHeader := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if first, rest, deeper := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); deeper {
+			given, r.URL.Path = first, "/"+rest
+		} else if !inHeader {
+			given = ""
+		}
+		if subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1 {
+			http.Error(w, "the token is missing or wrong: it stands in what fermata codec has printed", http.StatusForbidden)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxCodecBody)
+		codec.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/devserver"
+)
+
+// exported is a kind of what is exported, by the name that OpenTelemetry's environment
+// variables have for it.
+type exported string
+
+const (
+	traces  exported = "TRACES"
+	metrics exported = "METRICS"
+)
+
+// How it is exported.
+const (
+	byNobody  = "none"
+	byConsole = "console"
+	byGRPC    = "grpc"
+	byHTTP    = "http/protobuf"
+)
+
+// by is how the environment says that it is exported.
+func (e exported) by() (how string, err error) {
+	chosen := os.Getenv("OTEL_" + string(e) + "_EXPORTER")
+	named := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
+	switch {
+	case os.Getenv("OTEL_SDK_DISABLED") == "true", chosen == "" && !named, chosen == byNobody:
+		return byNobody, nil
+	case chosen == byConsole:
+		return byConsole, nil
+	case chosen != "" && chosen != "otlp":
+		return "", agent.Errorf(agent.InvalidInput, "OTEL_%s_EXPORTER is %q; otlp, console and none are known: a collector can hand on to others", e, chosen)
+	}
+	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_"+string(e)+"_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), byHTTP)
+	if protocol != byHTTP && protocol != byGRPC {
+		return "", agent.Errorf(agent.InvalidInput, "OTEL_EXPORTER_OTLP_PROTOCOL is %q; %s and %s are known", protocol, byHTTP, byGRPC)
+	}
+	return protocol, nil
+}
+
+// spanExporter exports spans; console is where a person sees them. Nil exports none.
+func spanExporter(ctx context.Context, console io.Writer) (sdktrace.SpanExporter, error) {
+	switch how, err := traces.by(); how {
+	case byConsole:
+		return stdouttrace.New(stdouttrace.WithWriter(console))
+	case byGRPC:
+		return otlptracegrpc.New(ctx)
+	case byHTTP:
+		return otlptracehttp.New(ctx)
+	default:
+		return nil, err
+	}
+}
+
+// metricReader exports metrics every minute, or as OTEL_METRIC_EXPORT_INTERVAL says.
+// Nil exports none.
+func metricReader(ctx context.Context, console io.Writer) (sdkmetric.Reader, error) {
+	var to sdkmetric.Exporter
+	how, err := metrics.by()
+	switch how {
+	case byConsole:
+		to, err = stdoutmetric.New(stdoutmetric.WithWriter(console))
+	case byGRPC:
+		to, err = otlpmetricgrpc.New(ctx)
+	case byHTTP:
+		to, err = otlpmetrichttp.New(ctx)
+	}
+	if err != nil || to == nil {
+		return nil, err
+	}
+	return sdkmetric.NewPeriodicReader(to), nil
+}
+
+// startServer starts the embedded server. It would read this variable too, trace itself
+// by it, and refuse to start where it does not know what it says.
+func startServer(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+	if err := os.Unsetenv("OTEL_" + string(traces) + "_EXPORTER"); err != nil {
+		return nil, err
+	}
+	return devserver.Start(ctx, o)
+}

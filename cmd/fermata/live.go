@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	broker "github.com/nats-io/nats.go"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/live/nats"
+)
+
+// liveVariable is the environment variable that says over which broker the pieces of
+// replies go from workers to those who watch: nats://HOST, or several with commas.
+const liveVariable = "FERMATA_LIVE"
+
+// brokered is the connection of an invocation to the broker. The zero value has none.
+type brokered struct {
+	*nats.Live
+	conn *broker.Conn
+}
+
+// close ends it, when what was told is sent.
+func (b brokered) close() {
+	if b.Live != nil {
+		b.Live.Close()
+		_ = b.conn.FlushTimeout(time.Second) // what nobody takes then is lost
+		b.conn.Close()
+	}
+}
+
+// broker is both ends of live events over the broker that the environment names; nil
+// where it names none. A broker that is away is waited for by nobody: what is live may
+// be lost.
+func (c *cli) broker() (*nats.Live, error) {
+	place := os.Getenv(liveVariable)
+	if c.pieces.Live != nil || place == "" {
+		return c.pieces.Live, nil
+	}
+	for one := range strings.SplitSeq(place, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return nil, agent.Errorf(agent.InvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
+		}
+	}
+	ring, err := encryptionKeys()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := broker.Connect(place, broker.Name("fermata"), broker.MaxReconnects(-1), broker.RetryOnFailedConnect(true), broker.Timeout(dialPatience),
+		broker.ErrorHandler(func(_ *broker.Conn, _ *broker.Subscription, err error) { c.note("live events: %v", err) }))
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "the broker that %s names: %w", liveVariable, err)
+	}
+	c.pieces = brokered{conn: conn, Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
+		c.note("what session %s says right now can't be read: %v", session, err)
+	}})}
+	return c.pieces.Live, nil
+}
+
+// hears subscribes to what a session says right now: over the broker, or within this
+// process.
+func (c *cli) hears(ctx context.Context, here *live.Hub, session string) (*live.Subscription, error) {
+	b, err := c.broker()
+	switch {
+	case err != nil:
+		return nil, err
+	case b != nil:
+		return b.Subscribe(ctx, session)
+	}
+	return here.Subscribe(ctx, session)
+}

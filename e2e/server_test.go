@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/keyring"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// The tests run on a server in this process, and nothing is encrypted. With these
+// variables they run on another server, whose namespace is set up, and with keys: all
+// that holds there holds here.
+const (
+	addressVariable = "FERMATA_E2E_ADDRESS"
+	keysVariable    = "FERMATA_ENCRYPTION_KEYS"
+)
+
+// place is a Temporal server.
+type place interface {
+	Addr() string
+	Dial(ctx context.Context, o temporal.Options) (temporal.Client, error)
+}
+
+// shared is the server that the tests share.
+func shared(t *testing.T) place {
+	t.Helper()
+	if addr := os.Getenv(addressVariable); addr != "" {
+		return remote(addr)
+	}
+	return devserver.ForPackage(t)
+}
+
+// remote is the address of a server that is there already.
+type remote string
+
+func (r remote) Addr() string { return string(r) }
+
+func (r remote) Dial(ctx context.Context, o temporal.Options) (temporal.Client, error) {
+	o.HostPort = string(r)
+	return temporal.DialContext(ctx, o)
+}
+
+// ring has the keys of the environment; nil where there are none.
+func ring() *keyring.Ring {
+	r, err := keyring.Parse(os.Getenv(keysVariable))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// connection is what a client of a server is made with.
+func connection(words slog.Handler) temporal.Options {
+	o := temporal.Options{Logger: log.NewStructuredLogger(slog.New(words))}
+	if err := client.Prepare(&o, &client.PrepareOptions{Keyring: ring()}); err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// dial makes a client for the time of a test.
+func dial(t *testing.T, p place) temporal.Client {
+	t.Helper()
+	c, err := p.Dial(t.Context(), connection(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// openStore opens the store of a folder.
+func openStore(dir string) (store.Store, error) {
+	d, err := store.OpenDir(filepath.Join(dir, "store"), nil)
+	return store.Encrypt(d, ring()), err
+}
+
+// codecFlags are those that the temporal command needs where payloads are encrypted.
+func codecFlags(t *testing.T) []string {
+	t.Helper()
+	r := ring()
+	if r == nil {
+		return nil
+	}
+	s := httptest.NewServer(converter.NewPayloadCodecHTTPHandler(client.Codec(r)))
+	t.Cleanup(s.Close)
+	return []string{"--codec-endpoint", s.URL}
+}
+
+// plainOnly leaves out what is of payloads that are not encrypted.
+func plainOnly(t *testing.T) {
+	t.Helper()
+	if ring() != nil {
+		t.Skip("it is of payloads that are not encrypted")
+	}
+}

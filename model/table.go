@@ -1,0 +1,84 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Table is what a provider's documents say of its models on a day. Adapters keep
+// it in a file beside their code, so that a price is mended without reading it.
+type Table struct {
+	// AsOf is the day on which the documents were read, "2026-11-21".
+	AsOf string `json:"as_of"`
+	// Sources are the documents, and Note is what of them the rows can't say.
+	Sources []string `json:"sources"`
+	Note    string   `json:"note,omitempty"`
+	// Models are the rows, by the provider's names.
+	Models map[string]TableRow `json:"models"`
+}
+
+// TableRow is what is known of one model. What is not known is zero.
+type TableRow struct {
+	// Price is in US dollars for a million tokens. A cache's price that is left out
+	// is that of the input.
+	Price agent.Price `json:"price,omitzero"`
+	// PriceUntil is the last day, in UTC, of a price that the provider has said will
+	// change; empty where it has not.
+	PriceUntil string `json:"price_until,omitempty"`
+	Window     int    `json:"window,omitempty"`
+	MaxOutput  int    `json:"max_output,omitempty"`
+	// Reasoning are the levels that the model has, in their order. Empty is a model
+	// that does not think.
+	Reasoning []agent.Reasoning `json:"reasoning,omitempty"`
+}
+
+// MustTable reads a table that is part of the program, and panics where it is not
+// one: a test of the adapter's sees to that. It is for adapters.
+func MustTable(data []byte) Table {
+	t, err := readTable(data)
+	if err != nil {
+		panic(fmt.Sprintf("the table of models can't be read: %v", err))
+	}
+	return t
+}
+
+func readTable(data []byte) (Table, error) {
+	var t Table
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&t); err != nil {
+		return Table{}, err
+	}
+	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil {
+		return Table{}, fmt.Errorf("as_of: %w", err)
+	}
+	for name, row := range t.Models {
+		if row.PriceUntil != "" {
+			if _, err := time.Parse(time.DateOnly, row.PriceUntil); err != nil {
+				return Table{}, fmt.Errorf("%s: price_until: %w", name, err)
+			}
+		}
+		for _, cache := range []*agent.USD{&row.Price.CacheRead, &row.Price.CacheWrite} {
+			if *cache == 0 {
+				*cache = row.Price.Input
+			}
+		}
+		t.Models[name] = row
+	}
+	return t, nil
+}
+
+// Info is what is known of a model at a time; its zero value where nothing is. A
+// price whose last day has passed is not known any more: no cost is guessed.
+func (t Table) Info(name string, at time.Time) Info {
+	row := t.Models[name]
+	info := Info{Price: row.Price, Window: row.Window, MaxOutput: row.MaxOutput}
+	if row.PriceUntil != "" && at.UTC().Format(time.DateOnly) > row.PriceUntil {
+		info.Price = agent.Price{}
+	}
+	return info
+}

@@ -1,0 +1,49 @@
+package model_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+func TestTable(t *testing.T) {
+	table := model.MustTable([]byte(`{"as_of": "2026-11-21", "sources": ["https://x"], "models": {
+		"whole": {"price": {"input": 2, "output": 10, "cache_read": 0.1, "cache_write": 2.5}, "window": 1000, "max_output": 100, "reasoning": ["off", "low"]},
+		"plain": {"price": {"input": 2, "output": 10}},
+		"offer": {"price": {"input": 2, "output": 10}, "price_until": "2026-11-30", "window": 1000}}}`))
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	whole := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2}
+	plain := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: 2 * agent.Dollar, CacheWrite: 2 * agent.Dollar}
+	require.Equal(t, model.Info{Price: whole, Window: 1000, MaxOutput: 100}, table.Info("whole", now))
+	require.Equal(t, model.Info{Price: plain}, table.Info("plain", now), "a cache's price that is not named")
+	require.Equal(t, model.Info{}, table.Info("unknown", now))
+
+	lastMinute := time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC)
+	require.Equal(t, plain, table.Info("offer", lastMinute).Price, "on the last day of an offer")
+	require.Equal(t, model.Info{Window: 1000}, table.Info("offer", lastMinute.Add(time.Minute)), "when an offer is over, nobody knows the price")
+}
+
+func TestBrokenTables(t *testing.T) {
+	for name, text := range map[string]string{
+		"no JSON":       `{`,
+		"no day":        `{"as_of": "lately"}`,
+		"no last day":   `{"as_of": "2026-11-21", "models": {"x": {"price_until": "soon"}}}`,
+		"unknown field": `{"as_of": "2026-11-21", "models": {"x": {"prize": {}}}}`,
+	} {
+		require.Panics(t, func() { model.MustTable([]byte(text)) }, name)
+	}
+}
+
+// What a session is called stays with us; its calls have one key all the same.
+func TestCacheKey(t *testing.T) {
+	key := model.CallInfo{Session: "ana@acme.com", Turn: 1}.CacheKey()
+	require.Len(t, key, 32)
+	require.NotContains(t, key, "ana")
+	require.Equal(t, key, model.CallInfo{Session: "ana@acme.com", Run: "r", Turn: 2}.CacheKey())
+	require.NotEqual(t, key, model.CallInfo{Session: "bob@acme.com"}.CacheKey())
+	require.Empty(t, model.CallInfo{Run: "r"}.CacheKey())
+}

@@ -1,0 +1,84 @@
+package anthropic
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// manual are the provider's models whose thinking has a budget of tokens: those
+// before version 4.6. Later ones refuse a budget, and these refuse an effort.
+var manual = regexp.MustCompile(`^claude-[a-z]+-4(-[0-5])?$`)
+
+// lessThinks has no way to turn its thinking off, but one that is near to it.
+const lessThinks = "claude-sonnet-5-5"
+
+// usualLevels are those of models that the table does not have.
+var usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh}
+
+// budgets are the tokens of thinking that stand for the levels.
+var budgets = map[agent.Reasoning]int64{
+	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
+	agent.ReasoningAuto: 8192,
+}
+
+// minBudget is the smallest budget that the provider takes.
+const minBudget = 1024
+
+// reason puts a level of reasoning into a request, in the words of its model.
+func reason(p *sdk.MessageNewParams, level agent.Reasoning) {
+	name := family(p.Model)
+	has := usualLevels
+	if row, ok := table.Models[name]; ok {
+		has = row.Reasoning
+	}
+	switch {
+	case level == "":
+	case manual.MatchString(name) || !strings.HasPrefix(name, "claude-"): // others imitate the older form
+		reasonWithin(p, level)
+	case level == agent.ReasoningAuto:
+		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
+	case level.Nearest(has) == agent.ReasoningOff && name == lessThinks:
+		between := sdk.NewThinkingConfigBetweenToolsParam()
+		p.Thinking.OfBetweenTools = &between
+	case level.Nearest(has) == agent.ReasoningOff:
+		disabled := sdk.NewThinkingConfigDisabledParam()
+		p.Thinking.OfDisabled = &disabled
+	default:
+		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
+		p.OutputConfig.Effort = sdk.OutputConfigEffort(level.Nearest(has))
+	}
+}
+
+// reasonWithin gives the thinking a budget, at most half of the reply's length. A
+// reply that is too short for both, and a turn that another model began, are left
+// without thinking: the provider would refuse them.
+func reasonWithin(p *sdk.MessageNewParams, level agent.Reasoning) {
+	if level == agent.ReasoningOff {
+		disabled := sdk.NewThinkingConfigDisabledParam()
+		p.Thinking.OfDisabled = &disabled
+		return
+	}
+	if budget := min(budgets[level], p.MaxTokens/2); budget >= minBudget && thought(p.Messages) {
+		p.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
+	}
+}
+
+// thought tells whether what the model has said since the user's last question, if
+// anything, begins with its thinking.
+func thought(messages []sdk.MessageParam) bool {
+	for _, msg := range slices.Backward(messages) {
+		first := msg.Content[0]
+		switch {
+		case msg.Role == sdk.MessageParamRoleAssistant:
+			return first.OfThinking != nil || first.OfRedactedThinking != nil
+		case first.OfToolResult == nil:
+			return true
+		}
+	}
+	return true
+}

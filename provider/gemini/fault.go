@@ -1,0 +1,147 @@
+package gemini
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// problem is the provider's own account of a failure (google.rpc.Status), in an
+// answer's body or in the midst of a stream.
+type problem struct {
+	Code    int      `json:"code"`
+	Message string   `json:"message"`
+	Status  string   `json:"status"`
+	Details []detail `json:"details"`
+}
+
+// detail is of one of several types, of which these fields count.
+type detail struct {
+	Reason     string `json:"reason"`     // ErrorInfo
+	RetryDelay string `json:"retryDelay"` // RetryInfo
+	Violations []struct {
+		QuotaID string `json:"quotaId"`
+	} `json:"violations"` // QuotaFailure
+}
+
+// problemOf reads a problem; nil where there is none. Some come as a list of one.
+func problemOf(data []byte) *problem {
+	var list []struct{ Error *problem }
+	var one struct{ Error *problem }
+	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
+		return list[0].Error
+	}
+	if json.Unmarshal(data, &one) != nil {
+		return nil
+	}
+	return one.Error
+}
+
+// statuses are the HTTP statuses that the provider's words for them come with.
+var statuses = map[string]int{
+	"INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403,
+	"NOT_FOUND": 404, "ABORTED": 409, "RESOURCE_EXHAUSTED": 429, "INTERNAL": 500, "UNKNOWN": 500, "CANCELLED": 500,
+	"UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
+}
+
+// What the messages say where status and details tell too little.
+var (
+	saysQuota   = []string{"enable billing", "billing account", "prepayment credits", "credits are depleted", "spending cap", "spend cap", "limit: 0,"}
+	saysContext = []string{"exceeds the maximum number of tokens", "input token count", "context is too long", "maximum context length"}
+	saysKey     = []string{"api key not valid", "api key expired", "api_key_invalid"}
+)
+
+// kind sorts a problem that came with status.
+func (p *problem) kind(status int) agent.FaultKind {
+	if status < 400 {
+		status = cmp.Or(statuses[p.Status], p.Code)
+	}
+	text := strings.ToLower(p.Message)
+	says := func(words []string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	reason := func(r string) bool {
+		return slices.ContainsFunc(p.Details, func(d detail) bool { return d.Reason == r })
+	}
+	switch {
+	case status == 400 && (says(saysKey) || reason("API_KEY_INVALID")):
+		return agent.FaultAuth
+	case (status == 400 || status == 429) && says(saysQuota) || status == 429 && p.daily():
+		return agent.FaultQuota
+	case (status == 400 || status == 500) && says(saysContext):
+		return agent.FaultContext
+	}
+	return model.KindOf(status)
+}
+
+// daily tells whether a limit of a day is used up, which no wait of ours mends.
+func (p *problem) daily() bool {
+	for _, d := range p.Details {
+		for _, v := range d.Violations {
+			if strings.Contains(v.QuotaID, "PerDay") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wait is how long the provider asks to wait, in a detail; zero where it does not.
+func (p *problem) wait() time.Duration {
+	var longest time.Duration
+	for _, d := range p.Details {
+		if w, err := time.ParseDuration(d.RetryDelay); err == nil {
+			longest = max(longest, w)
+		}
+	}
+	return longest
+}
+
+// maxProblem bounds what is read of an answer that is no reply.
+const maxProblem = 64 << 10
+
+// refused sorts an answer that is no reply.
+func (m *Model) refused(res *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxProblem)) // what of it came is enough
+	p, hint := problemOf(body), ""
+	text := cmp.Or(http.StatusText(res.StatusCode), "no reason given")
+	switch {
+	case p != nil && p.Message != "":
+		text = p.Message
+	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
+		text = string(body)
+	case res.StatusCode < 400:
+		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
+	case res.StatusCode == http.StatusNotFound:
+		hint = fmt.Sprintf(": is there such an API at %s?", m.endpoint.Addr())
+	}
+	if p == nil {
+		p = &problem{Message: text}
+	}
+	kind := p.kind(res.StatusCode)
+	switch {
+	case res.StatusCode < 400:
+		kind = agent.FaultBadRequest
+	case kind == agent.FaultAuth:
+		hint = "; check " + envKey + " or " + envOtherKey + " on the worker"
+	}
+	after := model.RetryAfter(res.Header, time.Now(), p.wait())
+	return m.endpoint.Faultf(kind, res.StatusCode, after, "%s answered %d: %s%s", m.name, res.StatusCode, text, hint)
+}
+
+// brokeOff sorts a problem that the provider told of in the midst of its reply.
+func (m *Model) brokeOff(status int, p *problem) error {
+	text := cmp.Or(p.Message, "no reason given")
+	if p.Status != "" {
+		text += " (" + p.Status + ")"
+	}
+	return m.endpoint.Faultf(p.kind(0), status, model.RetryAfter(nil, time.Now(), p.wait()), "%s gave up its reply: %s", m.name, text)
+}

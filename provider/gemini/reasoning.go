@@ -1,0 +1,78 @@
+package gemini
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// levels are the levels of models from version 3 on that the table does not have.
+var levels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
+
+// budgets are the tokens of thinking that stand for the levels in version 2.5, for
+// all its models but where they have less or more (see budget).
+var budgets = map[agent.Reasoning]int32{
+	agent.ReasoningAuto: -1, // as many as the model finds right
+	agent.ReasoningOff:  0, agent.ReasoningMinimal: 512, agent.ReasoningLow: 1024,
+	agent.ReasoningMedium: 8192, agent.ReasoningHigh: 24_576, agent.ReasoningXHigh: 24_576,
+}
+
+// The least and the most that gemini-2.5-pro thinks: it can't be kept from it.
+const (
+	proMinBudget = 128
+	proMaxBudget = 32_768
+)
+
+var versioned = regexp.MustCompile(`^gemini-(\d+(?:\.\d+)?)`)
+
+// generation is the version of a model by its name, 2.5 of "gemini-2.5-pro". A name
+// without one, "gemini-flash-latest", is of a model of today; what is no Gemini has
+// none.
+func generation(name string) float64 {
+	if v := versioned.FindStringSubmatch(name); v != nil {
+		n, _ := strconv.ParseFloat(v[1], 64) // the pattern has found a number
+		return n
+	}
+	if strings.HasPrefix(name, "gemini-") {
+		return 3
+	}
+	return 0
+}
+
+// thinking is how a model is to think; nil for a model that does not. It always
+// tells what it thinks, but where it is to think nothing, which the provider
+// refuses to hear about.
+func thinking(name string, level agent.Reasoning) *genai.ThinkingConfig {
+	version := generation(name)
+	if version < 2.5 {
+		return nil
+	}
+	c := &genai.ThinkingConfig{IncludeThoughts: true}
+	switch {
+	case level == "":
+	case version < 3:
+		tokens := budget(name, level)
+		c.ThinkingBudget, c.IncludeThoughts = &tokens, tokens != 0
+	case level != agent.ReasoningAuto: // which is the default
+		has := levels
+		if row, ok := table.Models[name]; ok {
+			has = row.Reasoning
+		}
+		c.ThinkingLevel = genai.ThinkingLevel(strings.ToUpper(string(level.Nearest(has))))
+	}
+	return c
+}
+
+func budget(name string, level agent.Reasoning) int32 {
+	switch pro := strings.HasPrefix(name, "gemini-2.5-pro"); {
+	case pro && level == agent.ReasoningOff:
+		return proMinBudget
+	case pro && level == agent.ReasoningXHigh:
+		return proMaxBudget
+	}
+	return budgets[level]
+}

@@ -1,0 +1,207 @@
+package gemini
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// read follows an answer to its end.
+func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
+	body := model.WatchBody(res, emit)
+	r := &reply{emit: emit}
+	var err error
+	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
+	case "text/html":
+		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
+			"%s answered with a web page: is there such an API at %s? Mend %s", m.name, m.endpoint.Addr(), envBaseURL)
+	case "application/json":
+		err = r.takeWhole(body)
+	default:
+		err = events(body, r.takeData)
+	}
+	var p *problem
+	switch {
+	case ctx.Err() != nil:
+		return nil, m.endpoint.Cancelled(ctx.Err())
+	case errors.As(err, &p):
+		return nil, m.brokeOff(res.StatusCode, p)
+	case r.finish == "" && r.blocked == "":
+		return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+	}
+	// What breaks behind the reason to stop has taken nothing from the reply.
+	return r.done(), nil
+}
+
+// reply is put together from events.
+type reply struct {
+	emit    func(model.Delta)
+	parts   []agent.Part
+	finish  genai.FinishReason
+	blocked genai.BlockedReason
+	why     string // of what was filtered
+	usage   usage
+}
+
+// takeWhole reads the answer of a server that does not stream: an event, or a list
+// of them.
+func (r *reply) takeWhole(body io.Reader) error {
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(data, &list) != nil {
+		return r.takeData(data)
+	}
+	for _, ev := range list {
+		if err := r.takeData(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeData reads an event. What went wrong at the provider's is a problem.
+func (r *reply) takeData(data []byte) error {
+	var ev event
+	if err := json.Unmarshal(data, &ev); err != nil {
+		return fmt.Errorf("an event is not JSON: %w", err)
+	}
+	if ev.Error != nil {
+		return ev.Error
+	}
+	r.count(ev.Usage)
+	r.blocked, r.why = cmp.Or(r.blocked, ev.Feedback.Reason), cmp.Or(r.why, ev.Feedback.Message)
+	for _, c := range ev.Candidates {
+		if c.Index != 0 {
+			continue
+		}
+		for _, p := range c.Content.Parts {
+			r.add(p)
+		}
+		if c.Finish == "" || c.Finish == genai.FinishReasonUnspecified {
+			continue
+		}
+		if slices.Contains(broken, c.Finish) {
+			return &problem{Message: cmp.Or(c.Message, "the model was stopped"), Status: string(c.Finish)}
+		}
+		r.finish, r.why = c.Finish, cmp.Or(c.Message, r.why)
+	}
+	return nil
+}
+
+// add adds a part. Its signature is of the thinking before it; where none was told
+// of, of one without words.
+func (r *reply) add(p part) {
+	text := ""
+	if p.Text != nil {
+		text = *p.Text
+	}
+	if p.Signature != "" {
+		if last := r.last(agent.PartThinking); last != nil && last.Signature == "" && !p.Thought {
+			last.Signature = p.Signature
+		} else if !p.Thought {
+			r.parts = append(r.parts, agent.Part{Type: agent.PartThinking, Signature: p.Signature})
+		}
+	}
+	switch {
+	case p.Call != nil:
+		r.parts = append(r.parts, model.Call(p.Call.ID, p.Call.Name, strings.TrimPrefix(string(p.Call.Args), "null")))
+	case text != "" && p.Thought:
+		r.write(agent.PartThinking, text)
+		r.emit(model.Delta{Thinking: text})
+	case text != "":
+		r.write(agent.PartText, text)
+		r.emit(model.Delta{Text: text})
+	}
+	if p.Thought && p.Signature != "" {
+		r.sign(p.Signature)
+	}
+}
+
+// sign puts a signature that stands on the thinking itself.
+func (r *reply) sign(signature string) {
+	if r.last(agent.PartThinking) == nil {
+		r.parts = append(r.parts, agent.Part{Type: agent.PartThinking})
+	}
+	r.last(agent.PartThinking).Signature = signature
+}
+
+// write adds a text to the last part, or begins one: thinking that has its
+// signature is over.
+func (r *reply) write(kind agent.PartType, text string) {
+	last := r.last(kind)
+	if last == nil || last.Signature != "" {
+		r.parts = append(r.parts, agent.Part{Type: kind})
+		last = r.last(kind)
+	}
+	last.Text += text
+}
+
+// last is the last part, where it is of a kind; nil where it is not.
+func (r *reply) last(kind agent.PartType) *agent.Part {
+	if n := len(r.parts); n > 0 && r.parts[n-1].Type == kind {
+		return &r.parts[n-1]
+	}
+	return nil
+}
+
+// count takes the provider's counts, which grow from event to event; some are
+// given only once.
+func (r *reply) count(u usage) {
+	r.usage = usage{
+		Prompt: max(r.usage.Prompt, u.Prompt), ToolPrompt: max(r.usage.ToolPrompt, u.ToolPrompt), Cached: max(r.usage.Cached, u.Cached),
+		Candidates: max(r.usage.Candidates, u.Candidates), Thoughts: max(r.usage.Thoughts, u.Thoughts),
+	}
+}
+
+// Reasons to stop: of a reply that is not whole, of one that a filter has stopped,
+// and of one that came to nothing, which is to be tried again.
+var (
+	short    = []genai.FinishReason{genai.FinishReasonMaxTokens, genai.FinishReasonContinuation}
+	filtered = []genai.FinishReason{
+		genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
+		genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, "MODEL_ARMOR",
+		genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent, genai.FinishReasonImageRecitation,
+	}
+	broken = []genai.FinishReason{
+		genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls,
+		genai.FinishReasonOther, "MALFORMED_RESPONSE",
+	}
+)
+
+func (r *reply) done() *model.Reply {
+	u := r.usage
+	out := &model.Reply{Parts: r.parts, Finish: model.FinishStop, Usage: model.Counted(agent.Usage{
+		Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts,
+	})}
+	calls := slices.ContainsFunc(r.parts, func(p agent.Part) bool { return p.Type == agent.PartCall })
+	switch {
+	case r.blocked != "" || slices.Contains(filtered, r.finish):
+		out.Finish = model.FinishFiltered
+	case slices.Contains(short, r.finish):
+		out.Finish = model.FinishLength
+	case calls:
+		out.Finish = model.FinishCalls
+	}
+	if reason := cmp.Or(string(r.blocked), string(r.finish)); out.Finish == model.FinishFiltered && len(out.Parts) == 0 {
+		out.Parts = []agent.Part{{Type: agent.PartText, Text: strings.TrimSuffix(reason+": "+r.why, ": ")}}
+	}
+	return out
+}
+
+// Error makes a problem an error on its way through the reading of a stream.
+func (p *problem) Error() string { return p.Message }

@@ -1,0 +1,181 @@
+package gemini
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// foreign stands in the place of a signature on a call that the model did not make
+// itself, since newer models refuse a call without one (page "Thought signatures"
+// of ai.google.dev/gemini-api/docs).
+const foreign = "skip_thought_signature_validator"
+
+// request puts a request in the provider's form.
+func (m *Model) request(req *model.Request) (*request, error) {
+	r := &request{Contents: m.contents(req), Config: configOf(req)}
+	if len(r.Contents) == 0 {
+		return nil, errors.New("there is no message to answer")
+	}
+	if !blank(req.Instructions) {
+		r.System = &content{Parts: []part{textPart(req.Instructions)}}
+	}
+	var functions []*genai.FunctionDeclaration
+	for _, t := range req.Tools {
+		f := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
+		if len(t.Input) > 0 { // of a tool without arguments there is no schema
+			input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
+			if err != nil {
+				return nil, err
+			}
+			f.ParametersJsonSchema = input
+		}
+		functions = append(functions, f)
+	}
+	if len(functions) > 0 {
+		r.Tools = []genai.Tool{{FunctionDeclarations: functions}}
+	}
+	return r, nil
+}
+
+// configOf is how the reply is to be made; nil where all is the provider's default.
+func configOf(req *model.Request) *genai.GenerationConfig {
+	c := &genai.GenerationConfig{ThinkingConfig: thinking(req.Model, req.Reasoning)}
+	if req.Temperature != nil {
+		t := float32(*req.Temperature)
+		c.Temperature = &t
+	}
+	if req.MaxOutputTokens > 0 {
+		c.MaxOutputTokens = int32(min(req.MaxOutputTokens, math.MaxInt32))
+	}
+	// Models before version 3 take a schema or tools, and not both.
+	if schema, ok := outputSchema(req.Output); ok && (len(req.Tools) == 0 || generation(req.Model) >= 3) {
+		c.ResponseMIMEType, c.ResponseJsonSchema = "application/json", schema
+	}
+	if c.ThinkingConfig == nil && c.Temperature == nil && c.MaxOutputTokens == 0 && c.ResponseJsonSchema == nil {
+		return nil
+	}
+	return c
+}
+
+// contents puts a conversation in the provider's form: turns of user and model, in
+// which the results of tools are the user's and stand first.
+func (m *Model) contents(req *model.Request) []content {
+	var out []content
+	say := func(role string, parts []part) {
+		if len(parts) == 0 {
+			return
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Parts = append(out[n-1].Parts, parts...)
+			return
+		}
+		out = append(out, content{Role: role, Parts: parts})
+	}
+	id := model.CallIDs(req.Messages)
+	for i, msg := range req.Messages {
+		named := func(call string) string { return id(i, call) }
+		if msg.Role == agent.RoleAssistant {
+			say(genai.RoleModel, m.modelParts(msg, req.Model, named))
+		} else {
+			say(genai.RoleUser, userParts(msg, named))
+		}
+	}
+	for _, c := range out {
+		if c.Role == genai.RoleUser {
+			slices.SortStableFunc(c.Parts, func(a, b part) int { return rank(a) - rank(b) })
+		}
+	}
+	return out
+}
+
+// rank puts results of tools before everything else, as the provider demands.
+func rank(p part) int {
+	if p.Response != nil {
+		return 0
+	}
+	return 1
+}
+
+// modelParts is what a model said. Signatures go back to the model that made them,
+// each on the part that followed it; one that nothing follows stands on a text of
+// no words, as it came.
+func (m *Model) modelParts(msg agent.Message, asked string, id func(call string) string) []part {
+	var parts []part
+	own, calls, signature := m.wrote(msg, asked), 0, ""
+	add := func(p part) {
+		p.Signature, signature = signature, ""
+		parts = append(parts, p)
+	}
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartThinking && own && p.Signature != "":
+			if signature != "" {
+				add(textPart(""))
+			}
+			signature = p.Signature
+		case p.Type == agent.PartText && !blank(p.Text):
+			add(textPart(p.Text))
+		case p.Type == agent.PartCall && p.Call != nil:
+			if calls++; calls == 1 && signature == "" && generation(asked) >= 3 {
+				signature = foreign
+			}
+			add(part{Call: &functionCall{ID: id(p.Call.ID), Name: p.Call.Tool, Args: arguments(p.Call)}})
+		}
+	}
+	if signature != "" {
+		add(textPart(""))
+	}
+	return parts
+}
+
+// wrote tells whether the model that is asked wrote a message.
+func (m *Model) wrote(msg agent.Message, asked string) bool {
+	provider, name, named := strings.Cut(msg.Model, "/")
+	return provider == m.name && (!named || name == asked)
+}
+
+func userParts(msg agent.Message, id func(call string) string) []part {
+	var parts []part
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartText && !blank(p.Text):
+			parts = append(parts, textPart(p.Text))
+		case p.Type == agent.PartResult && p.Result != nil:
+			parts = append(parts, resultPart(p.Result, id(p.Result.Call)))
+		}
+	}
+	return parts
+}
+
+// resultPart is a tool's result; a text where it answers no call that is there,
+// since the provider refuses such results.
+func resultPart(r *agent.ToolResult, id string) part {
+	if id == "" {
+		return textPart(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
+	}
+	key := "output"
+	if r.Status != agent.CallOK {
+		key = "error"
+	}
+	return part{Response: &genai.FunctionResponse{ID: id, Name: r.Tool, Response: map[string]any{key: r.Text}}}
+}
+
+// arguments are a call's, where they are the object that the provider demands.
+func arguments(c *agent.ToolCall) json.RawMessage {
+	var object map[string]json.RawMessage
+	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {
+		return json.RawMessage(`{}`)
+	}
+	return c.Arguments
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

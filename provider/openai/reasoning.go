@@ -1,0 +1,38 @@
+package openai
+
+import (
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// The levels of models that the table does not have: all of OpenAI's that think
+// have these, and most servers that speak its language know the word for none, too.
+var (
+	usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
+	otherLevels = append([]agent.Reasoning{agent.ReasoningOff}, usualLevels...)
+)
+
+// effort is a request's reasoning in the server's words; empty where none is sent.
+// OpenAI has no word for auto, and some of its models do not think where none is
+// sent, so it becomes the effort that is the default of most. Other servers have
+// their own defaults.
+func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
+	level, has := req.Reasoning, usualLevels
+	switch row, known := table.Models[family(req.Model)]; {
+	case !m.own && level == agent.ReasoningAuto:
+		return ""
+	case !m.own:
+		has = otherLevels
+	case known:
+		has = row.Reasoning
+	}
+	if level == agent.ReasoningAuto {
+		level = agent.ReasoningMedium
+	}
+	if level = level.Nearest(has); level == agent.ReasoningOff {
+		return shared.ReasoningEffortNone
+	}
+	return shared.ReasoningEffort(level)
+}

@@ -1,0 +1,191 @@
+package bucket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Head implements [store.Store].
+func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
+	for range tries {
+		list, err := s.places(ctx, session, 1)
+		if err != nil {
+			return store.Head{}, s.unavailable(err, "looking for the head of session %s in", session)
+		}
+		if len(list) == 0 || list[0].dead() {
+			return store.Head{}, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+		}
+		h, ok, err := s.head(ctx, list[0])
+		if ok || err != nil {
+			return h, err
+		}
+	}
+	return store.Head{}, s.unavailable(errBusy, "reading the head of session %s from", session)
+}
+
+// head reads the head in a place; ok tells that it is still there.
+func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err error) {
+	data, err := s.read(ctx, p.key())
+	if missing(err) || err == nil && string(data) == grave {
+		return h, false, nil
+	}
+	if err != nil {
+		return h, false, s.unavailable(err, "reading the head of session %s from", p.session)
+	}
+	err = json.Unmarshal(data, &h)
+	if err == nil && (h.Session != p.session || h.Version != p.version) {
+		err = errors.New("it is another's")
+	}
+	if err != nil {
+		return store.Head{Session: p.session}, false, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s in %s", p.session, err, p.key(), s.name)
+	}
+	return h, true, nil
+}
+
+// PutHead implements [store.Store]. Where the head that is there can't be read, its
+// version counts all the same.
+func (s *Store) PutHead(ctx context.Context, h store.Head) error {
+	const most = 100 // places that are tidied at once
+	data, err := json.Marshal(h)
+	if err != nil {
+		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
+	}
+	if err := s.heeded(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := s.places(ctx, h.Session, most)
+	if err != nil {
+		return s.unavailable(err, "looking for the head of session %s in", h.Session)
+	}
+	next, version, err := s.next(ctx, h.Session, list)
+	if err != nil {
+		return s.unavailable(err, "looking for the head of session %s in", h.Session)
+	}
+	if version != h.Version-1 {
+		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", h.Session, version, h.Version-1)
+	}
+	switch err := s.create(ctx, next.key(), data); {
+	case taken(err):
+		return agent.Errorf(agent.Stale, "the head of session %s has version %d already: another run wrote it", h.Session, h.Version)
+	case err != nil:
+		return s.unavailable(err, "writing the head of session %s to", h.Session)
+	}
+	if len(list) > 0 {
+		_ = s.tidy(ctx, list, false) // the head is written, whatever comes of this
+	}
+	return nil
+}
+
+// DeleteHead implements [store.Store]. Where the head that is there can't be read, its
+// version counts all the same.
+func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
+	if err := s.heeded(ctx); err != nil {
+		return err
+	}
+	for range tries {
+		list, err := s.dig(ctx, session, version)
+		if err == nil {
+			err = s.bury(ctx, list)
+		}
+		if err == nil || errors.Is(err, agent.Stale) {
+			return err
+		}
+		if !taken(err) { // else written or deleted meanwhile: look which
+			return s.unavailable(err, "deleting the head of session %s from", session)
+		}
+	}
+	return s.unavailable(errBusy, "deleting the head of session %s from", session)
+}
+
+// dig makes a session's grave in the place of its next version, where it has none yet,
+// and returns its places as they were before.
+func (s *Store) dig(ctx context.Context, session string, version int64) ([]place, error) {
+	const most = 1000 // what is beyond them, Heads removes
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := s.places(ctx, session, most)
+	if err != nil || len(list) == 0 || list[0].dead() {
+		return list, err
+	}
+	next, stored, err := s.next(ctx, session, list)
+	if err != nil {
+		return nil, err
+	}
+	if stored != version {
+		return nil, agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, stored, version)
+	}
+	return list, s.create(ctx, next.key(), []byte(grave))
+}
+
+// bury overwrites what is in the places of a session that was deleted; it was in them
+// until now for slow writers alone.
+func (s *Store) bury(ctx context.Context, list []place) error {
+	for _, p := range list {
+		if p.dead() {
+			continue
+		}
+		if err := s.write(ctx, p.key(), []byte(grave)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Heads implements [store.Store]. It removes on its way what has been over for long,
+// if it may.
+func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
+	return func(yield func(store.Head, error) bool) {
+		may := true // remove something
+		tell := func(list []place) bool {
+			if len(list) == 0 {
+				return true
+			}
+			if may {
+				may = s.tidy(ctx, list, true) == nil
+			}
+			return s.tell(ctx, list[0], yield)
+		}
+		var list []place // of one session
+		for o, err := range s.list(ctx, headPrefix(prefix)) {
+			if err != nil {
+				yield(store.Head{}, s.unavailable(err, "listing the sessions of"))
+				return
+			}
+			p, ok := placeOf(o)
+			if !ok {
+				continue // nothing of ours
+			}
+			if len(list) > 0 && list[0].session != p.session {
+				if !tell(list) {
+					return
+				}
+				list = list[:0]
+			}
+			list = append(list, p)
+		}
+		tell(list)
+	}
+}
+
+// tell tells of the head in the newest place of a session, if there is one, and
+// whether the list goes on.
+func (s *Store) tell(ctx context.Context, newest place, yield func(store.Head, error) bool) bool {
+	if newest.dead() {
+		return true
+	}
+	h, ok, err := s.head(ctx, newest)
+	if !ok && err == nil { // written or deleted meanwhile
+		h, err = s.Head(ctx, newest.session)
+	}
+	if errors.Is(err, agent.NotFound) {
+		return true
+	}
+	return yield(h, err) && (err == nil || errors.Is(err, agent.ChunkDamaged))
+}

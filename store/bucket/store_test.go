@@ -1,0 +1,102 @@
+package bucket_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+	"gocloud.dev/blob/memblob"
+	"gocloud.dev/blob/s3blob"
+
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/store/bucket"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// storeIn opens a store in a bucket, until the test's end.
+func storeIn(t *testing.T, b *blob.Bucket) *bucket.Store {
+	t.Helper()
+	s := bucket.New(b, nil)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// A bucket is a store as every other (OA-89).
+func TestABucketInMemoryIsAStore(t *testing.T) {
+	testsuite.Store(t, func(t *testing.T) store.Store { return storeIn(t, memblob.OpenBucket(nil)) })
+}
+
+// inTurns lets one write at a time: of two writers of a fileblob both may create the
+// same file, and who lists one that is just deleted gets an error.
+type inTurns struct {
+	store.Store
+	mu sync.Mutex
+}
+
+func (s *inTurns) PutHead(ctx context.Context, h store.Head) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Store.PutHead(ctx, h)
+}
+
+func (s *inTurns) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Store.DeleteChunk(ctx, digest, before)
+}
+
+// Names of sessions are also names of files, which have at most 255 bytes between two
+// slashes and are listed folder by folder.
+func TestABucketOfFilesIsAStore(t *testing.T) {
+	testsuite.Store(t, func(t *testing.T) store.Store {
+		b, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+		require.NoError(t, err)
+		return &inTurns{Store: storeIn(t, b)}
+	})
+}
+
+// server is an S3-compatible one, over HTTP.
+func server(t *testing.T, wrap func(http.Handler) http.Handler) *s3.Client {
+	t.Helper()
+	at := httptest.NewServer(wrap(gofakes3.New(s3mem.New(), gofakes3.WithAutoBucket(true)).Server()))
+	t.Cleanup(at.Close)
+	return s3.New(s3.Options{
+		Region: "eu-central-1", BaseEndpoint: aws.String(at.URL), UsePathStyle: true, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
+	})
+}
+
+// in opens a store in a bucket of a server.
+func in(t *testing.T, client *s3.Client, name string) *bucket.Store {
+	t.Helper()
+	b, err := s3blob.OpenBucket(t.Context(), client, name, nil)
+	require.NoError(t, err)
+	return storeIn(t, b)
+}
+
+// behind opens a store on a server that a test has put something before.
+func behind(t *testing.T, wrap func(http.Handler) http.Handler) *bucket.Store {
+	t.Helper()
+	return in(t, server(t, wrap), "fermata")
+}
+
+func TestABucketOfS3IsAStore(t *testing.T) {
+	client := server(t, func(h http.Handler) http.Handler { return h })
+	n := 0
+	testsuite.Store(t, func(t *testing.T) store.Store {
+		n++
+		return in(t, client, fmt.Sprint("fermata-", n))
+	})
+}

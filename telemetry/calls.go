@@ -1,0 +1,149 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// Model implements [observe.Observer]: it is a [model.Middleware].
+func (t *Telemetry) Model(next model.Model) model.Model { return observed{next, t} }
+
+type observed struct {
+	model.Model
+	telemetry *Telemetry
+}
+
+// Generate implements [model.Model].
+func (m observed) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	began, call := time.Now(), req.Call
+	who := []attribute.KeyValue{semconv.GenAIOperationNameChat, semconv.GenAIRequestModel(req.Model)}
+	if call.Model != "" {
+		who = append(who, provider(call.Model))
+	}
+	ctx, made := m.telemetry.start(ctx, call.Trace, call.Run, call.Agent, "chat "+req.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(who...))
+	defer made.End()
+	if made.IsRecording() {
+		made.SetAttributes(asked(req)...)
+	}
+	reply, err := m.Model.Generate(ctx, req, emit)
+	failed := ""
+	switch {
+	case err == nil:
+		m.answered(ctx, made, who, req, reply)
+	case gaveUp(ctx):
+		made.SetAttributes(outcomeKey.String(givenUp))
+	default:
+		failed = faultOf(ctx, err)
+		fail(made, failed)
+	}
+	m.telemetry.meters.took(ctx, began, failed, who...)
+	return reply, err
+}
+
+// asked is what a request asks for, and for whom.
+func asked(req *model.Request) (with []attribute.KeyValue) {
+	if c := req.Call; c.Run != "" {
+		with = append(with, semconv.GenAIAgentName(c.Agent), semconv.GenAIConversationID(c.Session), runKey.String(c.Run), turnKey.Int(c.Turn), attemptKey.Int(c.Attempt))
+	}
+	if req.MaxOutputTokens > 0 {
+		with = append(with, semconv.GenAIRequestMaxTokens(req.MaxOutputTokens))
+	}
+	if req.Temperature != nil {
+		with = append(with, semconv.GenAIRequestTemperature(*req.Temperature))
+	}
+	return with
+}
+
+// answered tells what a reply took.
+func (m observed) answered(ctx context.Context, made trace.Span, who []attribute.KeyValue, req *model.Request, reply *model.Reply) {
+	u, meters := reply.Usage, m.telemetry.meters
+	made.SetAttributes(semconv.GenAIResponseFinishReasons(string(reply.Finish)))
+	for _, c := range []struct {
+		tokens int64
+		key    attribute.Key
+	}{
+		{u.Input, semconv.GenAIUsageInputTokensKey}, {u.Output, semconv.GenAIUsageOutputTokensKey},
+		{u.CacheRead, semconv.GenAIUsageCacheReadInputTokensKey}, {u.CacheWrite, semconv.GenAIUsageCacheCreationInputTokensKey},
+		{u.Reasoning, semconv.GenAIUsageReasoningOutputTokensKey},
+	} {
+		if c.tokens > 0 {
+			made.SetAttributes(c.key.Int64(c.tokens))
+		}
+	}
+	with := metric.WithAttributes(who...)
+	if u.Input > 0 {
+		meters.tokens.Record(ctx, u.Input, with, metric.WithAttributes(semconv.GenAITokenTypeInput))
+	}
+	if u.Output > 0 {
+		meters.tokens.Record(ctx, u.Output, with, metric.WithAttributes(semconv.GenAITokenTypeOutput))
+	}
+	if cost := m.Info(req.Model).Price.Of(u); cost > 0 {
+		meters.cost.Add(ctx, float64(cost)/float64(agent.Dollar), with, metric.WithAttributes(semconv.GenAIAgentName(req.Call.Agent)))
+	}
+}
+
+// gaveUp tells whether somebody else's wish has ended a call: a hold, an end of the
+// run, a worker that shuts down. That is no failure.
+func gaveUp(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && providerFault(context.Cause(ctx)) == ""
+}
+
+// faultOf is the class of a failed model call: the kind of the provider's fault, or a code.
+func faultOf(ctx context.Context, err error) string {
+	if kind := providerFault(context.Cause(ctx)); kind != "" {
+		return kind
+	}
+	if ctx.Err() != nil {
+		return string(agent.FaultTimeout)
+	}
+	if kind := providerFault(err); kind != "" {
+		return kind
+	}
+	return string(agent.CodeOf(err))
+}
+
+func providerFault(err error) string {
+	if e, ok := errors.AsType[*agent.Error](err); ok && e.Provider != nil {
+		return string(e.Provider.Kind)
+	}
+	return ""
+}
+
+// Tool implements [observe.Observer].
+func (t *Telemetry) Tool(ctx context.Context, call *tool.Call, at agent.Trace) (_ context.Context, over func(agent.CallStatus)) {
+	began := time.Now()
+	who := []attribute.KeyValue{semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolName(call.Tool)}
+	ctx, made := t.start(ctx, at, call.Run, call.Agent, "execute_tool "+call.Tool, trace.WithAttributes(who...), trace.WithAttributes(
+		semconv.GenAIToolCallID(call.ID), semconv.GenAIToolType("function"), semconv.GenAIAgentName(call.Agent), semconv.GenAIConversationID(call.Session),
+		runKey.String(call.Run), turnKey.Int(call.Turn), attemptKey.Int(call.Attempt),
+	))
+	return ctx, func(status agent.CallStatus) {
+		failed := ""
+		switch {
+		case status == agent.CallOK:
+		case errors.Is(ctx.Err(), context.Canceled):
+			made.SetAttributes(outcomeKey.String(givenUp))
+		case status == agent.CallFailed:
+			failed = string(agent.ToolFailed)
+		case status == agent.CallUnknown:
+			failed = string(status)
+		default:
+			made.SetAttributes(outcomeKey.String(string(status)))
+		}
+		if failed != "" {
+			fail(made, failed)
+		}
+		made.End()
+		t.meters.took(ctx, began, failed, who...)
+	}
+}

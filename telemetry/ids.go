@@ -1,0 +1,71 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// IDs makes the ids of spans. Those of stints and turns are known to every worker
+// before the spans are made, and so [New] refuses a tracer provider without it:
+//
+//	sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(telemetry.IDs()), …)
+//
+// The ids of all other spans, the user's own among them, are random.
+func IDs() sdktrace.IDGenerator { return ids{} }
+
+type ids struct{}
+
+// wanted is the key of a context under which the next span's ids stand.
+type wanted struct{}
+
+// wanting makes the next span that is started with the context have these ids.
+func wanting(ctx context.Context, sc trace.SpanContext) context.Context {
+	return context.WithValue(ctx, wanted{}, sc)
+}
+
+// NewIDs implements [sdktrace.IDGenerator].
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if sc, ok := ctx.Value(wanted{}).(trace.SpanContext); ok {
+		return sc.TraceID(), sc.SpanID()
+	}
+	var id trace.TraceID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], random())
+	return id, randomSpan()
+}
+
+// NewSpanID implements [sdktrace.IDGenerator].
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if sc, ok := ctx.Value(wanted{}).(trace.SpanContext); ok {
+		return sc.SpanID()
+	}
+	return randomSpan()
+}
+
+func randomSpan() (id trace.SpanID) {
+	binary.NativeEndian.PutUint64(id[:], random())
+	return id
+}
+
+// random is not zero: an id must not be.
+func random() uint64 { return rand.Uint64N(1<<64-1) + 1 }
+
+// parse reads a traceparent, which the runtime has checked.
+func parse(traceparent string) (sc trace.SpanContext, unsettled bool) {
+	if !agent.CheckTraceparent(traceparent) {
+		return sc, false
+	}
+	id, _ := trace.TraceIDFromHex(traceparent[3:35])
+	span, _ := trace.SpanIDFromHex(traceparent[36:52])
+	flags, _ := strconv.ParseUint(traceparent[53:], 16, 8)
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: id, SpanID: span, TraceFlags: trace.TraceFlags(flags) & trace.FlagsSampled, Remote: true,
+	}), flags&agent.Unsettled != 0
+}

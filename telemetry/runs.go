@@ -1,0 +1,104 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/observe"
+)
+
+// Saw implements [observe.Observer].
+func (t *Telemetry) Saw(s observe.Seen) {
+	if again, _ := t.told.ContainsOrAdd(event{s.Run, s.Event.Seq}, struct{}{}); again {
+		return
+	}
+	of := metric.WithAttributes(semconv.GenAIAgentName(s.Agent))
+	switch s.Event.Type {
+	case agent.RunStarted, agent.RunResumed:
+		t.meters.stints.Add(context.Background(), 1, of)
+	case agent.TurnStarted:
+		t.meters.turns.Add(context.Background(), 1, of)
+	case agent.TurnEnded:
+		t.turn(s, turnEnded)
+	case agent.RunSuspended:
+		t.suspended(s, of)
+	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+		t.ended(s, of)
+	}
+}
+
+func (t *Telemetry) suspended(s observe.Seen, of metric.AddOption) {
+	const outcome = string(agent.Suspended)
+	t.turn(s, outcome)
+	var with []attribute.KeyValue
+	if v := s.Event.Suspension; v != nil {
+		kind, by := kindKey.String(string(v.Kind)), initiatorKey.String(string(v.Initiator))
+		t.meters.suspensions.Add(context.Background(), 1, of, metric.WithAttributes(kind, by))
+		with = []attribute.KeyValue{suspensionKey.String(v.ID), kind, by, causeKey.String(v.Cause), conditionsKey.Bool(v.Conditions != nil)}
+	}
+	t.stint(s, outcome, "", with)
+}
+
+func (t *Telemetry) ended(s observe.Seen, of metric.AddOption) {
+	outcome, failed := ends[s.Event.Type], ""
+	with := []attribute.KeyValue{outcomeKey.String(outcome)}
+	if o := s.Event.Outcome; o != nil && o.Error != nil {
+		failed = string(o.Error.Code)
+		with = append(with, semconv.ErrorTypeKey.String(failed))
+	}
+	t.meters.ends.Add(context.Background(), 1, of, metric.WithAttributes(with...))
+	t.turn(s, outcome)
+	if s.Stint.Over { // what it suspended is told: its end is a stint of its own
+		s.Stint = agent.Stint{Trace: agent.Trace{Stint: s.Event.Seq}, After: s.Stint.OfStint(s.Run), Began: s.Event.Time}
+	}
+	t.stint(s, outcome, failed, nil)
+}
+
+var ends = map[agent.EventType]string{
+	agent.RunCompleted: string(agent.Completed), agent.RunFailed: string(agent.Failed),
+	agent.RunCancelled: string(agent.Cancelled), agent.RunStopped: string(agent.Stopped),
+}
+
+// turn tells of the turn that is on, as far as it was in this stint.
+func (t *Telemetry) turn(s observe.Seen, outcome string) {
+	if s.Stint.Over || s.Stint.Turn == 0 {
+		return
+	}
+	t.tell(span{
+		own: s.Stint.Traceparent(s.Run), parent: s.Stint.OfStint(s.Run), agent: s.Agent, name: "turn", from: s.Stint.TurnBegan, to: s.Event.Time,
+		with: append(whose(s), turnKey.Int(s.Stint.Turn), outcomeKey.String(outcome)),
+	})
+}
+
+// stint tells of the stint that is over.
+func (t *Telemetry) stint(s observe.Seen, outcome, failed string, with []attribute.KeyValue) {
+	from := s.Stint.Began
+	if o := s.Event.Outcome; from.IsZero() && o != nil {
+		from = o.Started
+	}
+	if from.IsZero() {
+		from = s.Event.Time
+	}
+	with = append(append(with, invoking(s.Agent)...), whose(s)[1:]...)
+	with = append(with, outcomeKey.String(outcome), provider(s.Model), semconv.GenAIRequestModel(bare(s.Model)))
+	made := span{
+		own: s.Stint.OfStint(s.Run), parent: s.Stint.Parent, agent: s.Agent, name: invoke(s.Agent), from: from, to: s.Event.Time, with: with, failed: failed,
+	}
+	if s.Stint.Suspension != "" {
+		made.with = append(made.with, resumedKey.String(s.Stint.Suspension), resumedCauseKey.String(string(s.Stint.Cause)), resumedInputKey.Bool(s.Stint.Told))
+	}
+	if s.Stint.After != "" && t.tracer != nil {
+		made.links = []trace.Link{{SpanContext: t.settled(s.Stint.After, s.Agent), Attributes: []attribute.KeyValue{linkKey.String("suspension")}}}
+	}
+	t.tell(made)
+}
+
+// whose says whose a span is, the agent first.
+func whose(s observe.Seen) []attribute.KeyValue {
+	return []attribute.KeyValue{semconv.GenAIAgentName(s.Agent), semconv.GenAIConversationID(s.Session), runKey.String(s.Run)}
+}

@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// minSecret is the length below which a value is not taken out of texts: nobody
+// could read what remains.
+const minSecret = 6
+
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// Variables lists the names that a value of [Options.Headers] has as ${NAME}, in
+// their order.
+func Variables(value string) (names []string) {
+	for _, m := range variable.FindAllStringSubmatch(value, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// reserved are headers that the transport itself needs.
+var reserved = []string{"Accept", "Connection", "Content-Length", "Content-Type", "Host", "Last-Event-Id", "Transfer-Encoding"}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// expand fills in the headers' variables from Env.
+func (o *Options) expand() (map[string]string, error) {
+	headers := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
+		key := http.CanonicalHeaderKey(name)
+		value := variable.ReplaceAllStringFunc(o.Headers[name], func(v string) string { return o.Env[v[2:len(v)-1]] })
+		switch _, twice := headers[key]; {
+		case !headerName.MatchString(name):
+			return nil, agent.Errorf(agent.InvalidInput, "%q is not the name of a header", name)
+		case slices.Contains(reserved, key) || strings.HasPrefix(key, "Mcp-"):
+			return nil, agent.Errorf(agent.InvalidInput, "the header %s is the protocol's own", name)
+		case twice:
+			return nil, agent.Errorf(agent.InvalidInput, "the header %s is there twice", name)
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return nil, agent.Errorf(agent.InvalidInput, "the value of the header %s has a line break or another control character", name)
+		}
+		for _, v := range Variables(o.Headers[name]) {
+			if o.Env[v] == "" {
+				return nil, agent.Errorf(agent.InvalidInput, "the header %s names the variable %s, which has no value", name, v)
+			}
+		}
+		headers[key] = value
+	}
+	return headers, nil
+}
+
+// hide makes what takes the values of Env and of the headers out of a text. Of a
+// header such as "Bearer abcdef", what comes after the scheme is taken out too.
+func hide(env, headers map[string]string) *strings.Replacer {
+	names := map[string]string{} // by value
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		names[headers[name]] = name
+		if _, rest, ok := strings.Cut(headers[name], " "); ok {
+			names[rest] = name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		names[env[name]] = name
+	}
+	var pairs []string
+	// The longest first: one may be a part of another.
+	for _, value := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+		if len(value) >= minSecret {
+			pairs = append(pairs, value, "["+names[value]+"]")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// secrets takes secrets out of a text of ours.
+func (s *Server) secrets(text string) string { return s.hidden.Replace(text) }
+
+// said makes what a server said fit to be passed on. A program that we started
+// knows what it was given, and some of that may well be in its results; a server
+// elsewhere has no business saying how it was addressed.
+func (s *Server) said(text string) string {
+	if s.url != nil {
+		text = s.secrets(text)
+	}
+	return clean(text)
+}
+
+// discreet is a log that secrets are taken out of.
+type discreet struct {
+	slog.Handler
+	hidden *strings.Replacer
+}
+
+// Handle is as [slog.Handler] wants it.
+func (d discreet) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, r.Level, d.hidden.Replace(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(d.attr(a))
+		return true
+	})
+	return d.Handler.Handle(ctx, out)
+}
+
+// WithAttrs is as [slog.Handler] wants it.
+func (d discreet) WithAttrs(attrs []slog.Attr) slog.Handler {
+	attrs = slices.Clone(attrs)
+	for i, a := range attrs {
+		attrs[i] = d.attr(a)
+	}
+	return discreet{d.Handler.WithAttrs(attrs), d.hidden}
+}
+
+// WithGroup is as [slog.Handler] wants it.
+func (d discreet) WithGroup(name string) slog.Handler {
+	return discreet{d.Handler.WithGroup(name), d.hidden}
+}
+
+func (d discreet) attr(a slog.Attr) slog.Attr {
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString, slog.KindAny:
+		text := v.String()
+		if hidden := d.hidden.Replace(text); hidden != text {
+			return slog.String(a.Key, hidden)
+		}
+	case slog.KindGroup:
+		group := slices.Clone(v.Group())
+		for i, inner := range group {
+			group[i] = d.attr(inner)
+		}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(group...)}
+	}
+	return a
+}

@@ -1,0 +1,328 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxErrorBody = 64 << 10 // bytes of a refusal that are looked at
+	maxHeader    = 64 << 10 // bytes of the header of a response
+	// resumes is how often a stream that broke off is taken up again, where the
+	// server numbers its events. All of it takes some seconds.
+	resumes = 3
+	// pulse is how long an HTTP/2 connection may be silent before it is tried.
+	pulse = 15 * time.Second
+)
+
+// web is a server that is spoken to over HTTP, in one session.
+type web struct {
+	server *Server
+	client *http.Client
+
+	mu      sync.Mutex
+	reason  error // why the session ended
+	session *sdk.ClientSession
+}
+
+func (s *Server) visit() *web {
+	w := &web{server: s}
+	limit := s.opts.startTimeout()
+	w.client = &http.Client{
+		CheckRedirect: w.redirected,
+		Transport: &courier{server: s, base: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: limit}).DialContext,
+			TLSHandshakeTimeout:    limit,
+			ForceAttemptHTTP2:      true,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pulse, PingTimeout: pulse},
+			IdleConnTimeout:        90 * time.Second,
+			MaxIdleConnsPerHost:    16,
+			MaxResponseHeaderBytes: maxHeader,
+		}},
+	}
+	return w
+}
+
+// transport is the SDK's. It is given no stream of its own for what a server says
+// unasked: there is nothing that we would do then, and when such a stream breaks
+// off a few times while nothing is said, the SDK gives up the session and every
+// call in it.
+func (w *web) transport() sdk.Transport {
+	return &sdk.StreamableClientTransport{
+		Endpoint: w.server.url.String(), HTTPClient: w.client, DisableStandaloneSSE: true, MaxRetries: resumes, MaxEventSize: maxMessage,
+	}
+}
+
+// met begins to watch a session that has begun.
+func (w *web) met(session *sdk.ClientSession) {
+	w.mu.Lock()
+	w.session = session
+	w.mu.Unlock()
+	s := w.server
+	s.log.Info("MCP session began", "url", s.shown(), "protocol", session.InitializeResult().ProtocolVersion)
+	go func() {
+		err := session.Wait()
+		if w.broken() == nil && !s.isClosed() {
+			s.log.Warn("MCP session ended", "error", err)
+		}
+		if err == nil {
+			err = errHungUp
+		}
+		w.leave(err)
+	}()
+}
+
+// unmet says why there is no session.
+func (w *web) unmet(ctx context.Context, err error) error {
+	s, t := w.server, tripOf(ctx)
+	w.stop()
+	answer := answered(err)
+	switch {
+	case errors.Is(context.Cause(ctx), errStartTime):
+		return fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, s.opts.startTimeout(), s.shown())
+	case ctx.Err() != nil:
+		return s.errClosed()
+	case t.status() >= 300:
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(t.said()), answer != nil || t.status() == http.StatusBadRequest})
+	case answer != nil:
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(s.said(answer.Message)), true})
+	case t.failure() != nil:
+		return fmt.Errorf("the MCP server %s can't be reached (%s): %s", s.name, s.shown(), s.secrets(plain(t.failure())))
+	}
+	return fmt.Errorf("the MCP server %s fails the handshake (%s): %s", s.name, s.shown(), s.secrets(err.Error()))
+}
+
+// refusal is that of a handshake. It may be its form that is refused.
+type refusal struct {
+	error
+	form bool
+}
+
+// leave makes the next who asks begin a new session. The first reason counts.
+func (w *web) leave(reason error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reason == nil {
+		w.reason = reason
+	}
+}
+
+func (w *web) broken() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reason
+}
+
+// retire ends a session once what is under way in it has ended: one call that went
+// astray is no reason to give up the others.
+func (w *web) retire() { go w.close() }
+
+func (w *web) close() {
+	w.mu.Lock()
+	session := w.session
+	w.mu.Unlock()
+	if session != nil {
+		session.Close()
+	}
+	w.client.CloseIdleConnections()
+}
+
+// stop ends the session, and waits a moment for the server to take the word.
+func (w *web) stop() bool {
+	w.leave(errHungUp)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		w.close()
+	}()
+	timer := time.NewTimer(2 * grace)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-timer.C:
+	}
+	return true // there is nothing of ours that could live on
+}
+
+func (w *web) fate(when string) string {
+	return fmt.Sprintf("lost its connection %s: %s", when, w.server.secrets(plain(w.broken())))
+}
+
+// redirected lets redirects within the server through, as /mcp to /mcp/. What is
+// sent is for this server alone, so that another gets neither headers nor arguments.
+func (w *web) redirected(req *http.Request, via []*http.Request) error {
+	var err error
+	switch {
+	case !same(req.URL, w.server.url):
+		err = fmt.Errorf("it redirects to %s, which is another server; if that is right, use its URL", origin(req.URL))
+	case req.Method != via[0].Method:
+		err = fmt.Errorf("it redirects to %s in a way that loses the request (a 307 or 308 would not)", req.URL.Path)
+	case len(via) >= 5:
+		err = errors.New("it redirects without end")
+	}
+	if t := tripOf(req.Context()); t != nil && err != nil {
+		t.fail(err)
+	}
+	return err
+}
+
+func same(a, b *url.URL) bool { return origin(a) == origin(b) }
+
+// origin is a URL's scheme, host and port.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// plain is an error of the network without machinery and addresses.
+func plain(err error) string {
+	if e := (*net.OpError)(nil); errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// courier carries requests: it adds the headers, bounds what comes back and
+// notes on the request's trip what became of it.
+type courier struct {
+	server *Server
+	base   http.RoundTripper
+}
+
+// RoundTrip is as [http.RoundTripper] wants it.
+func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
+	waiting := tripOf(req.Context())
+	if waiting == nil {
+		waiting = &trip{} // nobody asks for what becomes of it
+	}
+	t := waiting
+	if req.Method != http.MethodPost {
+		t = &trip{} // it resumes an answer: the call itself has long left
+	}
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
+	req = req.Clone(ctx)
+	if same(req.URL, c.server.url) {
+		for name, value := range c.server.headers {
+			req.Header.Set(name, value)
+		}
+	}
+	t.begin(req.Header.Get("Mcp-Session-Id") != "")
+	resp, err := c.base.RoundTrip(req)
+	if err != nil {
+		t.fail(err)
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode >= 400:
+		refused(c.server, t, resp, kind)
+	case kind == "application/json":
+		err = whole(resp)
+	default:
+		t.arrive(resp.StatusCode, resp.Status)
+		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage, trip: waiting}
+	}
+	if err != nil {
+		t.fail(err)
+		return nil, err
+	}
+	return resp, nil
+}
+
+// refused takes in a refusal. The SDK gives up a session, and all calls in it, for
+// a status such as 401 or 413, and does not for 503; one refused call is no reason.
+func refused(s *Server, t *trip, resp *http.Response, kind string) {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what there is of it
+	resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	text := resp.Status
+	if words := complaint(body, kind); words != "" {
+		text += ": " + cut(s.said(words), maxShown)
+	}
+	t.arrive(resp.StatusCode, text)
+	if !answers(body) {
+		resp.StatusCode = http.StatusServiceUnavailable
+	}
+}
+
+// whole reads a reply that is one message. Read here, one that is too large, broken
+// off or no message fails its own call; the SDK would fail all of the session.
+func whole(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
+	resp.Body.Close()
+	if len(body) > maxMessage {
+		return errTooLarge
+	}
+	if err == nil && len(body) > 0 {
+		_, err = jsonrpc.DecodeMessage(body)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return err
+}
+
+// complaint is what a refusal says for people to read.
+func complaint(body []byte, kind string) string {
+	var e struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
+		return e.Error.Message
+	}
+	if kind == "text/html" {
+		return ""
+	}
+	return strings.Join(strings.Fields(clean(string(body))), " ")
+}
+
+// answers tells whether a body is the error of a request, as the SDK reads it.
+func answers(body []byte) bool {
+	msg, err := jsonrpc.DecodeMessage(body)
+	if err != nil {
+		return false
+	}
+	response, ok := msg.(*jsonrpc.Response)
+	return ok && response.Error != nil
+}
+
+// bounded is a body that ends in an error when it has more than room bytes.
+type bounded struct {
+	io.ReadCloser
+	room int
+	trip *trip
+}
+
+// Read is as [io.Reader] wants it.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.room -= n; b.room < 0 {
+		n, err = 0, errTooLarge
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.trip.fail(err)
+	}
+	return n, err
+}

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Rate bounds the calls of a provider's models. Its zero value bounds nothing.
+type Rate struct {
+	// PerSecond is how many calls all workers together begin in a second, as the
+	// server counts them; zero means as many as come.
+	PerSecond float64
+	// AtOnce is how many calls one worker makes at once; zero means 1,000.
+	AtOnce int
+}
+
+// providerOf is the part of a model's full name that says whose it is.
+func providerOf(model string) string {
+	provider, _, _ := strings.Cut(model, "/")
+	return provider
+}
+
+// modelQueue is the task queue on which a model's calls wait; empty for the runs' own.
+func (o *Options) modelQueue(model string) string {
+	if _, bounded := o.Rates[providerOf(model)]; !bounded {
+		return ""
+	}
+	return o.queueOf(providerOf(model))
+}
+
+func (o *Options) queueOf(provider string) string { return o.taskQueue() + ".model." + provider }
+
+func (o *Options) checkRates() (faults []error) {
+	for _, provider := range slices.Sorted(maps.Keys(o.Rates)) {
+		r := o.Rates[provider]
+		if provider == "" || strings.Contains(provider, "/") || r.PerSecond < 0 || r.AtOnce < 0 {
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Rates[%q]: name a provider, the part of its models' names before the slash, and bounds that are not negative", provider).At("rates"))
+		}
+	}
+	return faults
+}
+
+// callers are the workers for the calls that are bounded, in the order of their providers.
+func (o *Options) callers(c client.Client, deeds *activities.Deeds, common worker.Options) (list []worker.Worker) {
+	for _, provider := range slices.Sorted(maps.Keys(o.Rates)) {
+		r := o.Rates[provider]
+		common.TaskQueueActivitiesPerSecond, common.MaxConcurrentActivityExecutionSize = r.PerSecond, r.AtOnce
+		common.DisableWorkflowWorker = true
+		w := worker.New(c, o.queueOf(provider), common)
+		deeds.RegisterModel(w)
+		list = append(list, w)
+	}
+	return list
+}

@@ -1,0 +1,48 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// details is what Temporal's UI shows of a run that rests or has ended, in Markdown:
+// what it waits for, and what to say to it. It is asked for, as a query, and stands in
+// no history.
+func details(v agent.RunStatus) string {
+	var b []string
+	b = append(b, fmt.Sprintf("**%s** since %s, turn %d\n", v.Status, v.Since.Format(time.RFC3339), v.Turn))
+	if v.Reason != "" {
+		b = append(b, fmt.Sprintf("\n%s\n", v.Reason))
+	}
+	s := v.Suspension
+	if s == nil {
+		return strings.Join(b, "")
+	}
+	b = append(b, fmt.Sprintf("\nSuspension %s: %s, by %s", s.ID, s.Kind, s.Initiator))
+	if s.Cause != "" {
+		b = append(b, fmt.Sprintf(" (%s)", s.Cause))
+	}
+	b = append(b, "\n")
+	for _, r := range s.Requests {
+		b = append(b, fmt.Sprintf("\n- %s, %s: `%s`", r.ID, r.Type, sayTo(r)))
+		if !r.Deadline.IsZero() {
+			b = append(b, fmt.Sprintf(", until %s", r.Deadline.Format(time.RFC3339)))
+		}
+	}
+	for _, h := range s.Held {
+		b = append(b, fmt.Sprintf("\n- held by %s (%s): `fermata resume %s`", h.Verb, h.From, v.Session))
+	}
+	return strings.Join(b, "")
+}
+
+// sayTo is the command that answers a request.
+func sayTo(r agent.Request) string {
+	verb := "answer"
+	if r.Type == agent.Approval {
+		verb = "approve"
+	}
+	return fmt.Sprintf("fermata %s %s --request %s", verb, r.Session, r.ID)
+}

@@ -97,10 +97,8 @@ func codecFlags(t *testing.T) []string {
 	return []string{"--codec-endpoint", s.URL}
 }
 
-// plainOnly leaves out what is of payloads that are not encrypted.
-func plainOnly(t *testing.T) {
+// plain does without keys in a test that is of payloads which are not encrypted.
+func plain(t *testing.T) {
 	t.Helper()
-	if ring() != nil {
-		t.Skip("it is of payloads that are not encrypted")
-	}
+	t.Setenv(keysVariable, "")
 }

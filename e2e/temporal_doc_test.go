@@ -42,7 +42,7 @@ import (
 //	fails: stale                                    the exit status is not 0, and that is told
 //	prints: "effect": "accepted"                    that is told
 func TestTemporalDoc(t *testing.T) {
-	plainOnly(t)
+	plain(t)
 	if _, err := exec.LookPath("temporal"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("the temporal command is missing")
@@ -341,7 +341,7 @@ func docModels() map[string]model.Model {
 // Any language can speak to a run: a process that knows only gRPC and JSON starts
 // one, hears its question, answers it and reads the result.
 func TestTemporalDocRawClient(t *testing.T) {
-	plainOnly(t)
+	plain(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "rawclient/main.go", nil, parser.ImportsOnly)
 	require.NoError(t, err)
 	for _, spec := range file.Imports {

@@ -176,7 +176,7 @@ func (c *cli) rekey(ctx context.Context) error {
 	}
 	c.print("store      %s", placeOf(s))
 	c.print("key        %s", done.Key)
-	c.print("encrypted  %s, %s", counted(done.Chunks, "chunk"), counted(done.Heads, "head"))
+	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
 	c.print("left       %d", done.Left)
 	return nil
 }

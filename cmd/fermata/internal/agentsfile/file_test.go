@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
 		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents wants names of agents, each with its fields below"}},
 		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a wants its fields, such as model: or command:, and not a plain value"}},
-		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, mcp, workspace`}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, rates, mcp, workspace`}},
 		{"part twice", sound + sound, []string{"fermata.yaml:4: agents is there twice"}},
 		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is there already, in line 2"}},
 		{"field twice", sound + "    model: x\n", []string{"fermata.yaml:4: agents.a.model is there twice"}},
@@ -63,7 +63,7 @@ func TestFaults(t *testing.T) {
 		{"duration", sound + "    limits: {wall_clock: soon}\n", []string{`fermata.yaml:4: agents.a.limits.wall_clock is wrong: "soon" is not a duration such as "90s" or "168h"`}},
 		{"negative", sound + "    limits:\n      turns: -1\n", []string{"fermata.yaml:5: agent a: limits.turns: -1 is not a positive number"}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
-			`fermata.yaml:1: "x" is not known here; the file may have agents, models, mcp, workspace`,
+			`fermata.yaml:1: "x" is not known here; the file may have agents, models, rates, mcp, workspace`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
 		}},
 		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},

@@ -7,6 +7,7 @@ require (
 	github.com/fermata-agents/fermata/devserver v0.0.0
 	github.com/fermata-agents/fermata/live/nats v0.0.0
 	github.com/fermata-agents/fermata/provider/openai v0.0.0
+	github.com/fermata-agents/fermata/store/postgres v0.0.0
 	github.com/fermata-agents/fermata/telemetry v0.0.0
 	github.com/google/uuid v1.6.0
 	github.com/nats-io/nats-server/v2 v2.15.2
@@ -240,5 +241,6 @@ replace (
 	github.com/fermata-agents/fermata/devserver => ../devserver
 	github.com/fermata-agents/fermata/live/nats => ../live/nats
 	github.com/fermata-agents/fermata/provider/openai => ../provider/openai
+	github.com/fermata-agents/fermata/store/postgres => ../store/postgres
 	github.com/fermata-agents/fermata/telemetry => ../telemetry
 )

@@ -17,13 +17,16 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/store/postgres"
 )
 
-// The tests run on a server in this process, and nothing is encrypted. With these
-// variables they run on another server, whose namespace is set up, and with keys: all
-// that holds there holds here.
+// The tests run on a server in this process, with transcripts in folders, and nothing
+// is encrypted. With these variables they run on another server, whose namespace is set
+// up, with all transcripts in one PostgreSQL database, and with keys: all that holds
+// here holds there. The program cluster has them all.
 const (
 	addressVariable = "FERMATA_E2E_ADDRESS"
+	storeVariable   = "FERMATA_E2E_STORE"
 	keysVariable    = "FERMATA_ENCRYPTION_KEYS"
 )
 
@@ -79,8 +82,12 @@ func dial(t *testing.T, p place) temporal.Client {
 	return c
 }
 
-// openStore opens the store of a folder.
+// openStore opens the store of a folder, or the one that all share.
 func openStore(dir string) (store.Store, error) {
+	if url := os.Getenv(storeVariable); url != "" {
+		all, err := postgres.Open(context.Background(), url, nil)
+		return store.Encrypt(all, ring()), err
+	}
 	d, err := store.OpenDir(filepath.Join(dir, "store"), nil)
 	return store.Encrypt(d, ring()), err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -29,13 +30,15 @@ const Variable = "FERMATA_POSTGRES_URL"
 
 // Server is a PostgreSQL server for tests.
 type Server struct {
-	url    string
-	dir    string
-	life   io.Closer  // the server ends when this is closed, and with this process
-	ended  chan error // what its process ended with, once
-	admin  string     // where the database was made, on a server that was there
-	name   string     // of that database
-	output bytes.Buffer
+	url   string
+	dir   string
+	life  io.Closer  // the server ends when this is closed, and with this process
+	ended chan error // what its process ended with, once
+	admin string     // where the database was made, on a server that was there
+	name  string     // of that database
+	// password is what the server asks for at its port; empty where it has none.
+	password string
+	output   bytes.Buffer
 }
 
 // Start starts a server with an empty database, that nobody else can reach: it
@@ -46,6 +49,26 @@ func Start(ctx context.Context) (*Server, error) {
 	if at := os.Getenv(Variable); at != "" {
 		return create(ctx, at)
 	}
+	return begin(ctx, 0)
+}
+
+// StartTCP starts a server as [Start] does that listens at a port of loopback as
+// well, for programs that know of no sockets: there it asks for the password that
+// stands in its URL. It is always one of its own.
+func StartTCP(ctx context.Context) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return nil, err
+	}
+	return begin(ctx, port)
+}
+
+// begin starts a server, at a port of loopback where one is given.
+func begin(ctx context.Context, port int) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -57,7 +80,15 @@ func Start(ctx context.Context) (*Server, error) {
 	s := &Server{dir: dir, ended: make(chan error, 1), url: (&url.URL{
 		Scheme: "postgres", User: url.User("fermata"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode(),
 	}).String()}
-	if err := s.start(ctx, bin); err != nil {
+	listen := ""
+	if port != 0 {
+		listen, s.password = "127.0.0.1", rand.Text()
+		s.url = (&url.URL{
+			Scheme: "postgres", User: url.UserPassword("fermata", s.password), Host: net.JoinHostPort(listen, strconv.Itoa(port)), Path: "/postgres",
+			RawQuery: url.Values{"sslmode": {"disable"}}.Encode(),
+		}).String()
+	}
+	if err := s.start(ctx, bin, "-c", "listen_addresses="+listen, "-p", strconv.Itoa(cmp.Or(port, 5432))); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("starting PostgreSQL of %s: %w\n%s", bin, err, &s.output)
 	}
@@ -100,21 +131,24 @@ func programs() (string, error) {
 	return filepath.Dir(found[0]), nil
 }
 
-func (s *Server) start(ctx context.Context, bin string) error {
+func (s *Server) start(ctx context.Context, bin string, at ...string) error {
 	who, err := s.owner()
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(s.dir, "data")
+	data, secret := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "password")
+	if err := os.WriteFile(secret, []byte(cmp.Or(s.password, rand.Text())), 0o644); err != nil { // its folder is the owner's alone
+		return err
+	}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "fermata", "-E", "UTF8", "--no-locale", "--no-sync",
-		"--auth-local=trust", "--auth-host=reject")
+		"--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+secret)
 	initdb.Dir, initdb.SysProcAttr, initdb.Stdout, initdb.Stderr = s.dir, who, &s.output, &s.output
 	if err := initdb.Run(); err != nil {
 		return err
 	}
 	// The shell ends the server when its input ends, also because this process was killed.
-	server := exec.Command("sh", "-c", `"$@" & read -r _; kill -INT $!; wait $!`, "sh", filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir,
-		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB")
+	server := exec.Command("sh", slices.Concat([]string{"-c", `"$@" & read -r _; kill -INT $!; wait $!`, "sh", filepath.Join(bin, "postgres"), "-D", data, "-k", s.dir,
+		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB"}, at)...)
 	server.Dir, server.SysProcAttr, server.Stdout, server.Stderr = s.dir, who, &s.output, &s.output
 	if s.life, err = server.StdinPipe(); err != nil {
 		return err
@@ -165,7 +199,7 @@ func (s *Server) answers(ctx context.Context) error {
 	}
 }
 
-// URL is where the server is. Anybody may be anybody there.
+// URL is where the server is. At its socket anybody may be anybody.
 func (s *Server) URL() string { return s.url }
 
 // Stop ends a server that was started, and removes the database.

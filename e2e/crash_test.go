@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	temporal "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -34,10 +32,7 @@ func (b *cashbook) pay(_ context.Context, c *tool.Call, in struct{ EUR int }) (s
 // tree, whose worker dies before, in and after each of its steps, comes to the same
 // end every time.
 func TestEveryCrash(t *testing.T) {
-	// The kit's workers have connections of their own, without keys.
-	c, err := shared(t).Dial(t.Context(), temporal.Options{Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	c, how := dial(t, shared(t)), connection(slog.DiscardHandler)
 	testsuite.EveryCrash(t, func(t testing.TB, crash *testsuite.Crash) any {
 		book := &cashbook{entries: map[string]int{}}
 		firm := &worker.Options{
@@ -47,7 +42,7 @@ func TestEveryCrash(t *testing.T) {
 				{Name: "clerk", Model: "m", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
 			},
 		}
-		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Crash: crash, Model: testsuite.NewScript(
+		s := testsuite.New(t, &testsuite.Options{Worker: firm, Server: c, Connection: how, Crash: crash, Model: testsuite.NewScript(
 			testsuite.Reply{Match: "^book", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "From which account?"}}}},
 			testsuite.Reply{Match: "^the main one", Calls: []testsuite.Call{{Tool: "subagent__clerk", Arguments: map[string]any{"task": "pay the hotel"}}}},
 			testsuite.Reply{Match: "^pay", Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"EUR": 800}}}},

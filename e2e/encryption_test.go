@@ -206,6 +206,7 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 		require.ErrorIs(t, err, agent.NotSetUp, name)
 		require.ErrorContains(t, err, "worker refused to start: ", name)
 	}
+	on(t, s).work(t, agent.Definition{}, testsuite.NewScript()) // of another queue: those runs are no matter of its
 	_, err = process(t, "", s).Get(t.Context(), run.Session)
 	require.ErrorIs(t, err, agent.NotSetUp, "nor does a client")
 	require.ErrorContains(t, err, "it is encrypted with key k1, and this process has no keys: give it that key (FERMATA_ENCRYPTION_KEYS)")

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -22,7 +24,7 @@ import (
 
 // The tests run on a server in this process, with transcripts in folders, and nothing
 // is encrypted. With these variables they run on another server, whose namespace is set
-// up, with all transcripts in one PostgreSQL database, and with keys: all that holds
+// up, with transcripts in a PostgreSQL database, and with keys: all that holds
 // here holds there. The program cluster has them all.
 const (
 	addressVariable = "FERMATA_E2E_ADDRESS"
@@ -82,10 +84,11 @@ func dial(t *testing.T, p place) temporal.Client {
 	return c
 }
 
-// openStore opens the store of a folder, or the one that all share.
+// openStore opens the store of a folder, there or in the database.
 func openStore(dir string) (store.Store, error) {
 	if url := os.Getenv(storeVariable); url != "" {
-		all, err := postgres.Open(context.Background(), url, nil)
+		schema := fmt.Sprintf("e2e_%x", sha256.Sum256([]byte(dir)))[:40]
+		all, err := postgres.Open(context.Background(), url, &postgres.Options{Schema: schema})
 		return store.Encrypt(all, ring()), err
 	}
 	d, err := store.OpenDir(filepath.Join(dir, "store"), nil)

@@ -2,8 +2,10 @@ package testsuite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -19,14 +21,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"log/slog"
 
 	"github.com/fermata-agents/fermata/activities"
 )
 
 // Crash is a place in a story at which the worker dies, as by kill -9: nothing that it
-// says is heard of any more, the contexts of its calls end, and another worker goes on. The zero Crash does not
-// happen; it counts steps.
+// says is heard of any more, the contexts of its calls end, and another worker goes on.
+// The zero Crash does not happen; it counts steps.
 type Crash struct {
 	// Step is the number of the step, from 1, in the order in which steps begin: each
 	// model call, each tool call, and whatever else is done outside of the workflow.
@@ -137,12 +138,13 @@ func dialMortal(t testing.TB, o *Options) (*mortal, temporal.Client) {
 	require.True(t, o.Crash.Step == 0 || o.Crash.When != "", "testsuite.Crash.When is missing: before, in or after the step")
 	m := &mortal{crash: o.Crash, tasks: map[string]string{}}
 	m.alive, m.die = context.WithCancel(context.Background())
-	c, err := temporal.Dial(temporal.Options{
-		HostPort: server.Addr.String(), Namespace: o.namespace(), Interceptors: []interceptor.ClientInterceptor{m},
-		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ConnectionOptions: temporal.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.carry)}},
-	})
-	require.NoError(t, err, "a crash needs a server without TLS on this machine or near it, such as devserver")
+	own := o.Connection
+	own.HostPort = cmp.Or(own.HostPort, server.Addr.String())
+	own.Namespace, own.Logger = o.namespace(), log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	own.Interceptors = append(slices.Clip(own.Interceptors), m)
+	own.ConnectionOptions.DialOptions = append(slices.Clip(own.ConnectionOptions.DialOptions), grpc.WithChainUnaryInterceptor(m.carry))
+	c, err := temporal.Dial(own)
+	require.NoError(t, err, "a crash needs a connection like the server's own: see testsuite.Options.Connection")
 	t.Cleanup(c.Close)
 	return m, c
 }

@@ -1,6 +1,7 @@
 package testsuite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,18 +38,17 @@ type Options struct {
 	// that environment gets wrong, agents below agents and giving up what is in
 	// flight, fails the test there and says so.
 	Server temporal.Client
-	// Namespace is that of Server; empty means "default".
-	Namespace string
+	// Connection is what Server was made with: its Namespace, TLS and credentials, and
+	// what [client.Prepare] set. Empty means the namespace "default", plain. A worker
+	// that dies has a connection of its own, made with it.
+	Connection temporal.Options
 	// Crash is where the worker dies and another one goes on, see [EveryCrash]; nil
 	// means that it lives. It needs a Server.
 	Crash *Crash
 }
 
 func (o *Options) namespace() string {
-	if o.Namespace == "" {
-		return "default"
-	}
-	return o.Namespace
+	return cmp.Or(o.Connection.Namespace, "default")
 }
 
 // Stage is where a test plays runs of agents, with their tools, people and timers.

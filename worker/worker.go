@@ -198,10 +198,10 @@ func (w *Worker) checkAttributes(ctx context.Context) error {
 }
 
 // checkKeys refuses to take work that this process can't decrypt: it looks at a live
-// run, and at a head of the store. Where there is neither the first task tells.
+// run of its queue, and at a head of the store. Where there is neither the first task tells.
 func (w *Worker) checkKeys(ctx context.Context) error {
 	live, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 1, Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", signals.WorkflowType),
+		PageSize: 1, Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = %s", signals.WorkflowType, signals.Quote(w.bus.queue)),
 	})
 	if err != nil {
 		return fmt.Errorf("looking at a live run: %w", durable.ArriveRPC(err))

@@ -56,8 +56,7 @@ func setup(t *testing.T, def agent.Definition, script *testsuite.Script, tools .
 func on(t *testing.T, s place) *stage {
 	t.Helper()
 	c := dial(t, s)
-	dir, err := openStore(t.TempDir())
-	require.NoError(t, err)
+	dir := stored(t, t.TempDir())
 	st := &stage{temporal: c, addr: s.Addr(), queue: strings.ReplaceAll(t.Name(), "/", "-") + "-" + uuid.NewString()[:8], dir: dir, store: dir, said: make(chan string, 10_000), hub: live.NewHub()}
 	st.Client = client.New(c, &client.Options{TaskQueue: st.queue, Store: dir, Live: st.hub})
 	return st

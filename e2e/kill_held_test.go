@@ -58,8 +58,7 @@ func newCell(t *testing.T, queue string) *cell {
 	server := shared(t)
 	c := dial(t, server)
 	dir := t.TempDir()
-	st, err := openStore(dir)
-	require.NoError(t, err)
+	st := stored(t, dir)
 	return &cell{Client: client.New(c, &client.Options{TaskQueue: queue, Store: st}), addr: server.Addr(), queue: queue, dir: dir}
 }
 

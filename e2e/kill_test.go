@@ -81,7 +81,7 @@ func workUntilKilled(addr, queue, dir string) error {
 	if err != nil {
 		return err
 	}
-	st, err := openStore(dir)
+	st, _, err := openStore(dir) // until it is killed
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,7 @@ func TestWorkersKilledAtAnyMoment(t *testing.T) {
 	var checks []func()
 	for seed := range uint64(4) {
 		dir, queue := t.TempDir(), fmt.Sprintf("kill-%d", seed)
-		st, err := openStore(dir)
-		require.NoError(t, err)
+		st := stored(t, dir)
 		cl := client.New(c, &client.Options{TaskQueue: queue, Store: st})
 		run, err := cl.Start(t.Context(), "tester", "pay all", nil)
 		require.NoError(t, err)

@@ -46,8 +46,7 @@ func newVault(t *testing.T) *vault {
 	c, err := s.Dial(t.Context(), connection(slog.NewJSONHandler(words, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	dir, err := openStore(t.TempDir())
-	require.NoError(t, err)
+	dir := stored(t, t.TempDir())
 	v.stage = &stage{temporal: c, addr: s.Addr(), queue: t.Name(), dir: dir}
 	v.Client = client.New(c, &client.Options{TaskQueue: v.queue, Store: dir})
 	pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct{ Card string }) (string, error) {

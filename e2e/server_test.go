@@ -84,15 +84,28 @@ func dial(t *testing.T, p place) temporal.Client {
 	return c
 }
 
-// openStore opens the store of a folder, there or in the database.
-func openStore(dir string) (store.Store, error) {
+// openStore opens the store of a folder, there or in the database, and says what
+// closes it.
+func openStore(dir string) (st store.Store, done func(), err error) {
 	if url := os.Getenv(storeVariable); url != "" {
 		schema := fmt.Sprintf("e2e_%x", sha256.Sum256([]byte(dir)))[:40]
-		all, err := postgres.Open(context.Background(), url, &postgres.Options{Schema: schema})
-		return store.Encrypt(all, ring()), err
+		database, err := postgres.Open(context.Background(), url, &postgres.Options{Schema: schema})
+		if err != nil {
+			return nil, nil, err
+		}
+		return store.Encrypt(database, ring()), database.Close, nil
 	}
 	d, err := store.OpenDir(filepath.Join(dir, "store"), nil)
-	return store.Encrypt(d, ring()), err
+	return store.Encrypt(d, ring()), func() {}, err
+}
+
+// stored opens the store of a folder for the time of a test.
+func stored(t *testing.T, dir string) store.Store {
+	t.Helper()
+	st, done, err := openStore(dir)
+	require.NoError(t, err)
+	t.Cleanup(done)
+	return st
 }
 
 // codecFlags are those that the temporal command needs where payloads are encrypted.

@@ -3,13 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
@@ -123,12 +121,12 @@ func (c *cli) look(ctx context.Context) (*server, error) {
 // clientOptions are what flags, environment and profile say, in this order.
 // named tells whether they say where the server is.
 func (c *cli) clientOptions() (o client.Options, named bool, err error) {
-	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
+	profile, err := c.profileOf()
 	if err != nil {
-		return o, false, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+		return o, false, err
 	}
-	if o, err = profile.ToClientOptions(envconfig.ToClientOptionsRequest{}); err != nil {
-		return o, false, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+	if o, err = optionsOf(profile); err != nil {
+		return o, false, err
 	}
 	o.HostPort = cmp.Or(c.address, o.HostPort)
 	o.Namespace = cmp.Or(c.namespace, o.Namespace, defaultNamespace)
@@ -142,23 +140,33 @@ func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 	return o, named, nil
 }
 
-// dial connects to a server that is there already.
-func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialPatience)
-	defer cancel()
-	sdk, err := client.DialContext(ctx, o)
+// profileOf is the profile that flags and environment name, with what the environment
+// says over it.
+func (c *cli) profileOf() (*envconfig.ClientConfigProfile, error) {
+	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
 	if err != nil {
-		return nil, dialFailed(o, err)
+		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
 	}
-	return &server{Client: sdk, addr: o.HostPort, namespace: o.Namespace}, nil
+	return &profile, nil
 }
 
-func dialFailed(o client.Options, err error) error {
-	var denied *serviceerror.PermissionDenied
-	if errors.As(err, &denied) {
-		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
+func optionsOf(profile *envconfig.ClientConfigProfile) (client.Options, error) {
+	o, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})
+	if err != nil {
+		return o, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
 	}
-	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", o.HostPort, err)
+	return o, nil
+}
+
+// dial connects to a server that is there already.
+func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
+	patient, cancel := context.WithTimeout(ctx, dialPatience)
+	defer cancel()
+	sdk, err := client.DialContext(patient, o)
+	if err != nil {
+		return nil, dialFailed(ctx, o, err)
+	}
+	return &server{Client: sdk, addr: o.HostPort, namespace: o.Namespace}, nil
 }
 
 // embed starts the embedded server of a data directory, or finds the one that

@@ -79,6 +79,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	d.checkServer(ctx)
 	if d.server != nil {
 		defer d.server.close()
+		d.checkConnection(ctx)
 		d.checkNamespace(ctx)
 		d.checkWorker(ctx)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func alone(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	t.Setenv("HOME", dir)
 	for _, name := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE", "TEMPORAL_NAMESPACE", "ANTHROPIC_API_KEY"} {
-		t.Setenv(name, "")
+		t.Setenv(name, "") // which is put back after the test
+		require.NoError(t, os.Unsetenv(name))
 	}
 	t.Setenv(keysVariable, "")
 	t.Setenv(exportKeysVariable, "")

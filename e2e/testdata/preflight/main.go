@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"log/slog"
 
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -23,7 +25,15 @@ func main() {
 }
 
 func run(addr, queue string) error {
-	c, err := client.Dial(client.Options{HostPort: addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	keys, err := keyring.Parse(os.Getenv("FERMATA_ENCRYPTION_KEYS"))
+	if err != nil {
+		return err
+	}
+	o := client.Options{HostPort: addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))}
+	if err := fermata.Prepare(&o, &fermata.PrepareOptions{Keyring: keys}); err != nil {
+		return err
+	}
+	c, err := client.Dial(o)
 	if err != nil {
 		return err
 	}

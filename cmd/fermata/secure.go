@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v4"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+const (
+	// soon is how long before its end a certificate or a key is worth a warning.
+	soon = 14 * 24 * time.Hour
+	// afterword is how long a server may take to say that it does not like a client's
+	// certificate: with TLS 1.3 it says so after the handshake.
+	afterword = 300 * time.Millisecond
+)
+
+// tlsOf is what a client secures its connection with; nil where it speaks in plain.
+func tlsOf(o client.Options) *tls.Config {
+	switch {
+	case o.ConnectionOptions.TLS != nil:
+		return o.ConnectionOptions.TLS.Clone()
+	case o.Credentials != nil && !o.ConnectionOptions.TLSDisabled: // an API key goes over TLS by default
+		return &tls.Config{}
+	}
+	return nil
+}
+
+// shake shakes hands with a server as the client would, and hears its afterword.
+func shake(ctx context.Context, addr string, config *tls.Config) (*tls.ConnectionState, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialPatience)
+	defer cancel()
+	config.NextProtos, config.MinVersion = []string{"h2"}, tls.VersionTLS12
+	raw, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer raw.Close()
+	conn := raw.(*tls.Conn)
+	if err := conn.SetReadDeadline(time.Now().Add(afterword)); err != nil {
+		return nil, err
+	}
+	state := conn.ConnectionState()
+	_, err = conn.Read(make([]byte, 1))
+	var timeout net.Error
+	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		return &state, nil
+	}
+	return nil, err
+}
+
+// dialFailed says why a server was not reached, and what to do.
+func dialFailed(ctx context.Context, o client.Options, err error) error {
+	const who = "; see TEMPORAL_API_KEY and the TLS settings of the profile"
+	var denied *serviceerror.PermissionDenied
+	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
+		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w%s", o.HostPort, err, who)
+	}
+	if config := tlsOf(o); config == nil {
+		if _, tlsErr := shake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || refusesCertificate(tlsErr) {
+			return agent.Errorf(agent.Unreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
+		}
+	} else if _, tlsErr := shake(ctx, o.HostPort, config); tlsErr != nil {
+		if fault := tlsFault(o.HostPort, tlsErr); fault != nil {
+			return fault
+		}
+	}
+	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", o.HostPort, err)
+}
+
+// tlsFault says what is wrong with a handshake; nil where it was not that.
+func tlsFault(addr string, err error) error {
+	var (
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case refusesCertificate(err):
+		return agent.Errorf(agent.Denied, "Temporal at %s wants another certificate of this client: %w; set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", addr, err)
+	case errors.As(err, &authority):
+		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate of an authority that is not known here: %w; name the authority's in TEMPORAL_TLS_SERVER_CA_CERT_PATH", addr, err)
+	case errors.As(err, &host):
+		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate for another name: %w; set TEMPORAL_TLS_SERVER_NAME", addr, err)
+	case errors.As(err, &invalid):
+		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate that is not valid: %w", addr, err)
+	case errors.As(err, &record):
+		return agent.Errorf(agent.Unreachable, "Temporal at %s does not speak TLS, and this client does: set TEMPORAL_TLS=false", addr)
+	}
+	return nil
+}
+
+// refusesCertificate tells whether the server ended a handshake for the sake of the
+// client's certificate, or of there being none. The alert has no type of its own.
+func refusesCertificate(err error) bool {
+	var alert tls.AlertError
+	return errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:")
+}
+
+// checkConnection looks at how the server is spoken to, and as whom.
+func (d *doctor) checkConnection(ctx context.Context) {
+	profile, err := d.profileOf()
+	if err != nil {
+		return // the server's check has said so
+	}
+	o, err := optionsOf(profile)
+	if err != nil {
+		return
+	}
+	config := tlsOf(o)
+	if config == nil {
+		d.checkPlain()
+		return
+	}
+	var certificates []tls.Certificate
+	certificates = append(certificates, config.Certificates...)
+	unverified := config.InsecureSkipVerify
+	state, err := shake(ctx, d.server.addr, config)
+	switch {
+	case err != nil:
+		d.failed("tls", agent.Errorf(agent.Unreachable, "shaking hands again: %w", err), "")
+	case unverified:
+		d.found("tls", warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
+	default:
+		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
+	}
+	for _, c := range certificates {
+		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
+			d.lasting("identity", "this client is "+nameOf(leaf), leaf.NotAfter)
+		}
+	}
+	if profile.APIKey != "" {
+		d.checkKey(profile.APIKey)
+	}
+}
+
+// checkPlain finds a connection without TLS: on loopback it is nobody's matter.
+func (d *doctor) checkPlain() {
+	host, _, err := net.SplitHostPort(d.server.addr)
+	if err != nil {
+		host = d.server.addr
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return
+	}
+	d.found("tls", warning, "the connection is in plain: whoever is on the way reads it, and may say to be the server", "let the server speak TLS, and set TEMPORAL_TLS=true")
+}
+
+// checkKey says how long an API key lasts, where it tells: Temporal Cloud's do.
+func (d *doctor) checkKey(key string) {
+	var claims jwt.RegisteredClaims
+	if _, _, err := jwt.NewParser().ParseUnverified(key, &claims); err != nil || claims.ExpiresAt == nil {
+		d.found("identity", fine, "this client has an API key", "")
+		return
+	}
+	d.lasting("identity", "this client has an API key", claims.ExpiresAt.Time)
+}
+
+// lasting finds what is good until a moment.
+func (d *doctor) lasting(what, text string, until time.Time) {
+	text = fmt.Sprintf("%s, until %s", text, until.UTC().Format(time.RFC3339))
+	switch left := time.Until(until); {
+	case left <= 0:
+		d.failed(what, agent.Errorf(agent.Denied, "%s, which is over", text), "renew it")
+	case left < soon:
+		d.found(what, warning, text, "renew it")
+	default:
+		d.found(what, fine, text, "")
+	}
+}
+
+// nameOf is what a certificate says it is of, and who says so.
+func nameOf(c *x509.Certificate) string {
+	names := c.DNSNames
+	if len(names) == 0 {
+		names = []string{c.Subject.CommonName}
+	}
+	return fmt.Sprintf("%s, as %s says", strings.Join(names, ", "), c.Issuer.CommonName)
+}

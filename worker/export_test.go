@@ -7,3 +7,6 @@ func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
 
 // Loopback tells whether an address is one of this machine.
 var Loopback = loopback
+
+// Patiently is what waits for a busy server.
+var Patiently = patiently

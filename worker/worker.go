@@ -2,25 +2,16 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
 
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
-	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -120,14 +111,10 @@ func (w *Worker) Run(ctx context.Context) error {
 // machine's disk for a server elsewhere, or for runs that are encrypted with a key
 // that it does not have; [agent.Unreachable] tells that the server does not answer.
 func (w *Worker) Start(ctx context.Context) error {
-	if err := w.checkStore(ctx); err != nil {
-		return fmt.Errorf("worker refused to start: %w", err)
-	}
-	if err := w.checkAttributes(ctx); err != nil {
-		return fmt.Errorf("worker refused to start: %w", err)
-	}
-	if err := w.checkKeys(ctx); err != nil {
-		return fmt.Errorf("worker refused to start: %w", err)
+	for _, look := range []func(context.Context) error{w.checkStore, w.checkAttributes, w.checkKeys} {
+		if err := patiently(ctx, look); err != nil {
+			return fmt.Errorf("worker refused to start: %w", err)
+		}
 	}
 	w.warnOfRouting(ctx)
 	for _, one := range w.all() {
@@ -156,93 +143,3 @@ func (w *Worker) Stop() {
 
 // all are the SDK's workers.
 func (w *Worker) all() []worker.Worker { return append([]worker.Worker{w.inner}, w.callers...) }
-
-// checkStore refuses transcripts that another worker could not read.
-func (w *Worker) checkStore(ctx context.Context) error {
-	var server peer.Peer
-	_, err := w.temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}, grpc.Peer(&server))
-	if err != nil {
-		return durable.ArriveRPC(err)
-	}
-	kept := w.store
-	if e, ok := kept.(*store.Encrypted); ok {
-		kept = e.Inner()
-	}
-	dir, ok := kept.(*store.Dir)
-	if !ok || dir.Shared() || server.Addr == nil || loopback(server.Addr.String()) {
-		return nil
-	}
-	return agent.Errorf(agent.NotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
-}
-
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return true // a pipe or a socket file
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
-// checkAttributes refuses a namespace that lacks a search attribute: the first
-// run would hang there for ever.
-func (w *Worker) checkAttributes(ctx context.Context) error {
-	missing, err := MissingAttributes(ctx, w.temporal)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		return agent.Errorf(agent.NotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
-	}
-	return nil
-}
-
-// checkKeys refuses to take work that this process can't decrypt: it looks at a live
-// run of its queue, and at a head of the store. Where there is neither the first task tells.
-func (w *Worker) checkKeys(ctx context.Context) error {
-	live, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 1, Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = %s", signals.WorkflowType, signals.Quote(w.bus.queue)),
-	})
-	if err != nil {
-		return fmt.Errorf("looking at a live run: %w", durable.ArriveRPC(err))
-	}
-	for _, run := range live.GetExecutions() {
-		for _, p := range run.GetMemo().GetFields() {
-			if err := durable.Unreadable(p); err != nil {
-				return err
-			}
-		}
-	}
-	if w.store == nil {
-		return nil
-	}
-	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
-		if errors.Is(err, agent.NotSetUp) {
-			return err
-		}
-		break
-	}
-	return nil
-}
-
-// MissingAttributes lists the search attributes that the client's namespace
-// lacks, or has with another type. It asks as any reader would, since not every
-// server shows its attributes to workers.
-func MissingAttributes(ctx context.Context, c client.Client) (missing []string, err error) {
-	for _, a := range agent.Attributes() {
-		_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: a.Name + comparisons[a.Type]})
-		var unknown *serviceerror.InvalidArgument
-		switch {
-		case errors.As(err, &unknown):
-			missing = append(missing, a.Name)
-		case err != nil:
-			return nil, fmt.Errorf("looking for search attributes: %w", durable.ArriveRPC(err))
-		}
-	}
-	return missing, nil
-}
-
-// comparisons are queries that only an attribute of the type stands.
-var comparisons = map[agent.AttributeType]string{
-	agent.Keyword: " = 'none'", agent.KeywordList: " = 'none'", agent.Datetime: " < '1970-01-02T00:00:00Z'",
-}

@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// counter of a provider's calls: each waits until the test lets it go on.
+type gate struct {
+	entered chan string   // what each call is asked, as it begins
+	leave   chan struct{} // one for each call that may end
+	mu      sync.Mutex
+	now     int
+	most    int // calls at once
+}
+
+func newGate() *gate {
+	return &gate{entered: make(chan string, 1000), leave: make(chan struct{}, 1000)}
+}
+
+func (g *gate) Info(string) model.Info { return model.Info{} }
+
+func (g *gate) count(by int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now += by
+	g.most = max(g.most, g.now)
+}
+
+func (g *gate) Generate(ctx context.Context, req *model.Request, _ func(model.Delta)) (*model.Reply, error) {
+	g.count(1)
+	defer g.count(-1)
+	g.entered <- req.Messages[len(req.Messages)-1].TextOf()
+	select {
+	case <-g.leave:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return &model.Reply{Finish: model.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}, nil
+}
+
+// next is what the next call to begin is asked.
+func (g *gate) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case text := <-g.entered:
+		return text
+	case <-time.After(patience):
+		require.Fail(t, "no call began")
+		return ""
+	}
+}
+
+// bounded starts workers whose provider "p" is bounded.
+func (s *stage) bounded(t *testing.T, m model.Model, rate worker.Rate, workers int) {
+	t.Helper()
+	for range workers {
+		w, err := worker.New(s.temporal, &worker.Options{
+			TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second,
+			Agents: []agent.Definition{{Name: "tester", Model: "p/m"}}, Models: map[string]model.Model{"p/m": m}, Rates: map[string]worker.Rate{"p": rate},
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Start(t.Context()))
+		t.Cleanup(w.Stop)
+	}
+}
+
+func (s *stage) queued(t *testing.T, text string, p temporal.Priority) *client.Run {
+	t.Helper()
+	run, err := s.Start(t.Context(), "tester", text, &client.StartOptions{Priority: p})
+	require.NoError(t, err)
+	return run
+}
+
+func completed(t *testing.T, runs ...*client.Run) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, run := range runs {
+		out, err := run.Result(ctx)
+		require.NoError(t, err)
+		require.Equal(t, agent.Completed, out.Status)
+	}
+}
+
+// A worker makes not more calls of a provider at once than it may; what is over waits
+// on the server, and no other worker's slots are taken by it.
+func TestCallsAtOnce(t *testing.T) {
+	const workers, atOnce, runs = 2, 3, 20
+	s, g := on(t, shared(t)), newGate()
+	s.bounded(t, g, worker.Rate{AtOnce: atOnce}, workers)
+	var all []*client.Run
+	for i := range runs {
+		all = append(all, s.queued(t, fmt.Sprint(i), temporal.Priority{}))
+	}
+	for range workers * atOnce { // as many as there may be have begun
+		g.next(t)
+	}
+	for range runs {
+		g.leave <- struct{}{}
+	}
+	completed(t, all...)
+	require.Equal(t, workers*atOnce, g.most)
+}
+
+// All workers together begin not more calls in a second than they may.
+func TestCallsASecond(t *testing.T) {
+	const perSecond, runs = 10, 40
+	s, g := on(t, shared(t)), newGate()
+	s.bounded(t, g, worker.Rate{PerSecond: perSecond}, 2)
+	for range runs {
+		g.leave <- struct{}{}
+	}
+	begun := time.Now()
+	var all []*client.Run
+	for i := range runs {
+		all = append(all, s.queued(t, fmt.Sprint(i), temporal.Priority{}))
+	}
+	completed(t, all...)
+	// The server lets a burst of a second's calls through at once.
+	require.GreaterOrEqual(t, time.Since(begun), time.Second*(runs-2*perSecond)/perSecond)
+}
+
+// What a person waits for goes before what was there earlier.
+func TestWhatIsUrgentGoesFirst(t *testing.T) {
+	s, g := on(t, shared(t)), newGate()
+	s.bounded(t, g, worker.Rate{AtOnce: 1}, 1)
+	all := []*client.Run{s.queued(t, "first", temporal.Priority{})}
+	require.Equal(t, "first", g.next(t))
+	for i := range 8 {
+		all = append(all, s.queued(t, fmt.Sprint("background ", i), temporal.Priority{PriorityKey: 5}))
+		s.waits(t, all[len(all)-1])
+	}
+	urgent := s.queued(t, "urgent", temporal.Priority{PriorityKey: 1})
+	s.waits(t, urgent)
+	// One call may have been handed to the worker already.
+	var order []string
+	for range 9 {
+		g.leave <- struct{}{}
+		order = append(order, g.next(t))
+	}
+	g.leave <- struct{}{}
+	completed(t, append(all, urgent)...)
+	require.Contains(t, order[:2], "urgent", order)
+}
+
+// One tenant's runs do not wait for all that another one has there.
+func TestTenantsShareAQueue(t *testing.T) {
+	s, g := on(t, shared(t)), newGate()
+	s.bounded(t, g, worker.Rate{AtOnce: 1}, 1)
+	all := []*client.Run{s.queued(t, "first", temporal.Priority{})}
+	require.Equal(t, "first", g.next(t))
+	for i := range 12 {
+		all = append(all, s.queued(t, fmt.Sprint("large ", i), temporal.Priority{FairnessKey: "large"}))
+		s.waits(t, all[len(all)-1])
+	}
+	small := s.queued(t, "small", temporal.Priority{FairnessKey: "small"})
+	s.waits(t, small)
+	var order []string
+	for range 13 {
+		g.leave <- struct{}{}
+		order = append(order, g.next(t))
+	}
+	g.leave <- struct{}{}
+	completed(t, append(all, small)...)
+	require.Contains(t, order[:4], "small", order)
+}
+
+// waits waits until a run's model call stands in its queue.
+func (s *stage) waits(t *testing.T, run *client.Run) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, run.ID)
+		return err == nil && len(d.GetPendingActivities()) == 1
+	}, patience, 5*time.Millisecond)
+}

@@ -77,6 +77,9 @@ var settings = dynamicconfig.StaticClient{
 	dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 	dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
 
+	// Runs of many tenants share a queue by their fairness keys.
+	dynamicconfig.MatchingEnableFairness.Key(): true,
+
 	// Rate limits that a test with many workers, a listing in a loop or a fan-out
 	// of some hundred children would meet. SQLite is the limit here, and it says
 	// so by being slow, not by refusing.

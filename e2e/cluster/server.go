@@ -93,10 +93,13 @@ func (c *cluster) run(ctx context.Context, name string, others map[string]string
 	return nil
 }
 
+// forTests is what tests need beyond what a cluster is told.
+const forTests = "frontend.WorkflowTimeSkippingEnabled: [{value: true}]\n"
+
 // serve starts the server and waits until it answers.
 func (c *cluster) serve(ctx context.Context) error {
 	dynamic := filepath.Join(c.dir, "dynamic.yaml")
-	if err := os.WriteFile(dynamic, []byte(c.compose.Configs["dynamic"].Content), 0o600); err != nil {
+	if err := os.WriteFile(dynamic, []byte(c.compose.Configs["dynamic"].Content+forTests), 0o600); err != nil {
 		return err
 	}
 	env, err := c.settings()

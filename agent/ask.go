@@ -15,6 +15,9 @@ type ToolQuestion struct {
 	// Schema is a JSON Schema of the data that is wanted; empty means a text or a choice.
 	// It is for people and their clients: the tool itself looks at what it gets.
 	Schema json.RawMessage `json:"schema,omitempty"`
+	// State is JSON that the tool keeps with its question, of at most 16 KiB. Neither
+	// people nor the model are shown it; it comes back as [ToolAnswer.State].
+	State json.RawMessage `json:"state,omitempty"`
 }
 
 // Bounds of a question.
@@ -23,6 +26,7 @@ const (
 	maxChoice   = 200
 	maxQuestion = 4 << 10  // bytes of the text, and of the context
 	maxSchema   = 16 << 10 // bytes
+	maxKept     = 16 << 10 // bytes of a question's state
 )
 
 // Check tells what is wrong with a question: [InvalidInput] or [TooLarge].
@@ -32,10 +36,14 @@ func (q ToolQuestion) Check() error {
 		return Errorf(InvalidInput, "a question without a text").At("text")
 	case len(q.Text) > maxQuestion || len(q.Context) > maxQuestion || len(q.Schema) > maxSchema:
 		return Errorf(TooLarge, "a question has at most %d bytes of text and of context, and %d of schema", maxQuestion, maxSchema).At("text")
+	case len(q.State) > maxKept:
+		return Errorf(TooLarge, "the state that is kept with a question has %d bytes; at most %d are taken", len(q.State), maxKept).At("state")
 	case len(q.Choices) > maxChoices:
 		return Errorf(InvalidInput, "there are %d choices; %d are enough", len(q.Choices), maxChoices).At("choices")
 	case len(q.Schema) > 0 && (!json.Valid(q.Schema) || JSONDepth(q.Schema) > MaxJSONDepth):
 		return Errorf(InvalidInput, "the schema is not JSON, or nested more than %d levels deep", MaxJSONDepth).At("schema")
+	case len(q.State) > 0 && (!json.Valid(q.State) || JSONDepth(q.State) > MaxJSONDepth):
+		return Errorf(InvalidInput, "the state is not JSON, or nested more than %d levels deep", MaxJSONDepth).At("state")
 	}
 	for _, c := range q.Choices {
 		if strings.TrimSpace(c) == "" || len(c) > maxChoice {
@@ -58,4 +66,7 @@ type ToolAnswer struct {
 	// Declined tells that nobody answers: it was rejected, for the reason in Text, or its
 	// time was over.
 	Declined bool `json:"declined,omitempty"`
+	// State is what the question had as its own. Of the answers of a call only the
+	// last has it.
+	State json.RawMessage `json:"state,omitempty"`
 }

@@ -2,6 +2,8 @@ package testsuite_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,4 +66,36 @@ func TestAToolAsksAPerson(t *testing.T) {
 			require.Equal(t, c.want, messages[2].Parts[0].Result.Text)
 		})
 	}
+}
+
+// A tool may keep something with its question and go on from there, in the place of
+// beginning anew. People and the model see nothing of it.
+func TestAToolKeepsSomethingWithItsQuestion(t *testing.T) {
+	var drafts atomic.Int32
+	write := tool.New("write", "writes", func(_ context.Context, call *tool.Call, _ struct{}) (string, error) {
+		state := json.RawMessage(`{"draft":"` + fmt.Sprint("dear-", drafts.Add(1)) + `"}`)
+		if answers := call.Answers(); len(answers) > 0 {
+			last := answers[len(answers)-1]
+			if last.Text == "send" {
+				return fmt.Sprintf("sent %s after %d answers, the first with %q", last.State, len(answers), answers[0].State), nil
+			}
+			state = last.State
+		}
+		_, err := call.Ask(agent.ToolQuestion{Text: "Is it good?", State: state})
+		return "", err
+	}, nil)
+	s := testsuite.New(t, &testsuite.Options{
+		Worker: &worker.Options{Tools: []tool.Tool{write}, Agents: []agent.Definition{{Name: "clerk", Model: "m", Tools: []string{"write"}}}},
+		Model:  testsuite.NewScript(testsuite.Reply{Match: "go", Calls: []testsuite.Call{{Tool: "write"}}}, testsuite.Reply{Match: "sent", Text: "done"}),
+	})
+	run := s.Start("clerk", "go", nil)
+	for _, text := range []string{"longer", "send"} {
+		shown, err := json.Marshal(run.Rest())
+		require.NoError(t, err)
+		require.NotContains(t, string(shown), "dear")
+		s.FastForward(30 * 24 * time.Hour)
+		run.Answer(text)
+	}
+	run.Completed()
+	require.Equal(t, `sent {"draft":"dear-1"} after 2 answers, the first with ""`, run.Transcript()[2].Parts[0].Result.Text)
 }

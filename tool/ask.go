@@ -25,15 +25,24 @@ func (c *Call) Ask(q agent.ToolQuestion) (agent.ToolAnswer, error) {
 	if err := q.Check(); err != nil {
 		return agent.ToolAnswer{}, err
 	}
-	if len(c.answers) >= maxAsks {
-		return agent.ToolAnswer{}, agent.Errorf(agent.TooLarge, "one call asks at most %d questions", maxAsks)
+	if len(c.answers) >= MaxAsks {
+		return agent.ToolAnswer{}, agent.Errorf(agent.TooLarge, "one call asks at most %d questions", MaxAsks)
 	}
 	c.question = &q
 	return agent.ToolAnswer{}, ErrAsked
 }
 
-// maxAsks bounds how often one call asks.
-const maxAsks = 16
+// MaxAsks is how often one call asks at most.
+const MaxAsks = 16
+
+// Answers are those to all that the call has asked so far, in their order; empty for a
+// call that is made for the first time. They count as handed out: the next Ask asks
+// something new. It is for a tool that goes on from where it was, which it finds in the
+// State of the last answer, in the place of beginning anew.
+func (c *Call) Answers() []agent.ToolAnswer {
+	c.asked = len(c.answers)
+	return c.answers
+}
 
 // WithAnswers returns the call with what its questions were answered with.
 func (c Call) WithAnswers(answers []agent.ToolAnswer) *Call { c.answers = answers; return &c }

@@ -2,19 +2,87 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 )
 
-// serveMCP is an MCP server with one tool, on standard input and output.
+// payments is a file of the MCP server's, with a line for each payment.
+const payments = "payments"
+
+// serveMCP is an MCP server on standard input and output: it knows a ticket, and pays
+// when a person has agreed and named an account.
 func serveMCP() {
 	type args struct {
-		Number int `json:"number"`
+		Number int `json:"number,omitempty"`
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "tickets", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "title", Description: "the title of a ticket"},
 		func(context.Context, *mcp.CallToolRequest, args) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "The till is wrong"}}}, nil, nil
 		})
+	s.AddTool(&mcp.Tool{Name: "pay", InputSchema: json.RawMessage(`{"type":"object"}`)}, payBill)
 	_ = s.Run(context.Background(), &mcp.StdioTransport{}) // its end is the client's to choose
+}
+
+func payBill(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if req.Params.RequestState == "" {
+		return &mcp.CallToolResult{RequestState: "asked", InputRequests: mcp.InputRequestMap{
+			"a": &mcp.ElicitParams{Message: "Pay 800 EUR?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"pay":{"type":"boolean"},"why":{"type":"string"}},"required":["pay"]}`)},
+			"b": &mcp.ElicitParams{Message: "From which account?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{"account":{"type":"string"}},"required":["account"]}`)},
+		}}, nil
+	}
+	told, err := json.Marshal(req.Params.InputResponses)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(os.Getenv(asMCP), payments), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s\n", told)
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil
+}
+
+// An MCP server asks people, and all processes are killed while they think.
+func TestServerThatAsks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", `
+agents: {payer: {model: "script:payer.yaml", tools: ["mcp:bank"]}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, elicit: rounds}}
+`)
+	b.write("payer.yaml", "replies:\n  - {calls: [{tool: bank__pay}]}\n  - {text: \"Done.\"}\n")
+	dev := b.start("dev")
+	dev.until("ready")
+	r := b.run("run", "payer", "Pay.", "--session", "s-1", "--detach")
+	require.Zero(t, r.exit, r.err)
+	for _, q := range []struct {
+		text   string
+		answer []string
+	}{
+		{"Pay 800 EUR?", []string{"--request", "q-1", "--result", `{"pay":true}`}}, {"From which account?", []string{"--request", "q-2", "giro"}},
+	} {
+		r = b.run("wait", "s-1", "--timeout", "1m")
+		require.Contains(t, r.out+r.err, q.text)
+		require.Equal(t, -1, dev.end(syscall.SIGKILL).exit)
+		dev = b.start("dev")
+		dev.until("ready")
+		r = b.run(append([]string{"answer", "s-1"}, q.answer...)...)
+		require.Zero(t, r.exit, r.err)
+	}
+	r = b.run("wait", "s-1", "--timeout", "1m")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "Done.\n")
+	paid, err := os.ReadFile(filepath.Join(b.tmp, payments))
+	require.NoError(t, err)
+	require.Equal(t, `{"a":{"action":"accept","content":{"pay":true}},"b":{"action":"accept","content":{"account":"giro"}}}`+"\n", string(paid))
+	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }

@@ -53,6 +53,7 @@ var rooms = map[string][]string{
 	"examples":           anything,
 	"e2e":                anything,
 	"bench":              anything,
+	"tools":              anything,
 	"internal/archtest":  {},
 	"internal/standin":   {"agent", "model"},
 
@@ -75,7 +76,7 @@ var testOnly = map[string][]string{
 	"provider/anthropic": {"testsuite", "internal/standin"},
 	"provider/gemini":    {"testsuite", "internal/standin"},
 	"provider/openai":    {"testsuite", "internal/standin"},
-	"tool/mcp":           {"testsuite"},
+	"tool/mcp":           {"testsuite", "worker"},
 	"tool/workspace":     {"testsuite"},
 
 	"internal/archtest": {"agent"},

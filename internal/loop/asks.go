@@ -34,11 +34,39 @@ func (s *step) askFor(i int, q agent.ToolQuestion) {
 	s.openCall(i, agent.Request{
 		Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}, s.Spec.Asking, agent.BySelf, "tool")
-	s.Requests[len(s.Requests)-1].Again = true
+	r := &s.Requests[len(s.Requests)-1]
+	r.Again, r.Kept = true, q.State
 }
 
 // callAgain lets a call be made again that has asked for it itself.
 func (s *step) callAgain(r Request, a agent.ToolAnswer) {
 	c := &s.Calls[s.callIndex(r.CallID)]
-	c.State, c.Request, c.Answers = Waiting, "", append(slices.Clip(c.Answers), a)
+	answers := slices.Clone(c.Answers)
+	for i := range answers {
+		answers[i].State = nil // the newest counts, and each may be long
+	}
+	a.State = r.Kept
+	c.State, c.Request, c.Answers = Waiting, "", append(answers, a)
+}
+
+// maxAnswers bounds what one call is answered with, in bytes: all of it is handed to
+// the call each time that it is made.
+const maxAnswers = 256 << 10
+
+// mayAnswer refuses an answer that would be too much for the call that asks.
+func (s *step) mayAnswer(r Request, d decision) error {
+	size := 0
+	for _, a := range s.Calls[s.callIndex(r.CallID)].Answers {
+		size += max(len(a.Text), len(a.Data))
+	}
+	switch {
+	case d.answer != nil:
+		size += len(d.answer.Text) + len(d.answer.Data)
+	case d.reject != nil:
+		size += len(d.reject.Reason)
+	}
+	if size > maxAnswers {
+		return s.refuseAs(agent.TooLarge, "request", "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
+	}
+	return nil
 }

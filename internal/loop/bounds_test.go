@@ -176,3 +176,25 @@ func TestAChildsAnswerIsCut(t *testing.T) {
 	require.Contains(t, d.state.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
 	require.Len(t, d.said().TextOf(), 1<<20)
 }
+
+// All that a call was answered with is handed to it each time, so there is an end to it.
+func TestAnswersToACallAreBounded(t *testing.T) {
+	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Model: "m"}, Toolset: []agent.ToolSpec{{Name: "paint"}}})
+	d.asks(agent.ToolCall{ID: "t1.1", Tool: "paint", Arguments: json.RawMessage(`{}`)})
+	half := json.RawMessage(`"` + strings.Repeat("x", maxAnswers/2) + `"`)
+	ask := func() string {
+		d.step(Returned{Result: agent.ToolResult{Call: "t1.1", Tool: "paint", Status: agent.CallOK}, Ask: &agent.ToolQuestion{Text: "Which?"}})
+		return d.state.Requests[0].ID
+	}
+	d.step(Said{Command: agent.AnswerOrder{Request: ask(), Data: half}})
+	request := ask()
+	for _, long := range []agent.Command{
+		agent.AnswerOrder{Request: request, Data: half}, agent.AnswerOrder{Request: request, Text: string(half)}, agent.RejectOrder{Request: request, Reason: string(half)},
+	} {
+		_, _, err := Step(d.state, Moment{}, Said{Command: long})
+		require.ErrorIs(t, err, agent.TooLarge)
+		require.ErrorContains(t, err, "the answers to what call t1.1 asks would have")
+	}
+	d.step(Said{Command: agent.AnswerOrder{Request: request, Text: "red"}})
+	require.Len(t, d.state.Calls[0].Answers, 2)
+}

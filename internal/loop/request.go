@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type Request struct {
 	Reminded bool   `json:"reminded,omitempty"`
 	// Again tells that the call asks itself: it is made again with the answer.
 	Again bool `json:"again,omitempty"`
+	// Kept is what the call keeps with its question; it is handed back with the answer.
+	Kept json.RawMessage `json:"kept,omitempty"`
 }
 
 // Decided is what became of a request, kept for those who come late.
@@ -150,6 +153,11 @@ func (s *step) mayDecide(r Request, d decision) error {
 	}
 	if !slices.Contains(wants, kind) {
 		return s.refuseAs(agent.InvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
+	}
+	if r.Again {
+		if err := s.mayAnswer(r, d); err != nil {
+			return err
+		}
 	}
 	if len(r.Approvers) > 0 && !slices.Contains(r.Approvers, d.approver) {
 		return s.refuseAs(agent.Denied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))

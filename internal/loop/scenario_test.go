@@ -202,7 +202,10 @@ func (p *player) input(verb, rest string) Input {
 		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
 	case "asks": // a tool, in the middle of its call
 		call, text, _ := strings.Cut(rest, " ")
-		return Returned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Ask: &agent.ToolQuestion{Text: text, Choices: []string{"red", "blue"}}}
+		text, kept, _ := strings.Cut(text, " keeping ")
+		return Returned{Result: agent.ToolResult{Call: call, Tool: p.toolOf(call), Status: agent.CallOK}, Ask: &agent.ToolQuestion{
+			Text: text, Choices: []string{"red", "blue"}, State: json.RawMessage(kept),
+		}}
 	case "sealed":
 		return Sealed{Head: fmt.Sprintf("head-%d", p.state.Log.Sealing), Seq: p.state.Log.Sealing}
 	case "not-sealed":

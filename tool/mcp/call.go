@@ -40,13 +40,17 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, s.opts.CallTimeout, errCallTime)
 		defer cancel()
 	}
+	t, err := s.resume(c)
+	if err != nil {
+		return "", err
+	}
 	var text string
-	err := s.with(ctx, func(l *link) error {
+	err = s.with(ctx, func(l *link) error {
 		name, own, err := s.own(ctx, l, c.Tool)
 		switch {
 		case err != nil:
 		case own:
-			text, err = s.callTool(ctx, l, c, name, arguments)
+			text, err = s.callTool(ctx, l, t, name, arguments)
 		default:
 			text, err = s.extra(ctx, l, name, arguments)
 		}
@@ -57,29 +61,40 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 
 var errCallTime = errors.New("the call's time is up")
 
-func (s *Server) callTool(ctx context.Context, l *link, c *tool.Call, name string, arguments json.RawMessage) (string, error) {
+func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, arguments json.RawMessage) (string, error) {
 	params := &sdk.CallToolParams{Meta: sdk.Meta{}, Name: name, Arguments: arguments}
-	if c.Key != "" {
-		params.Meta[KeyMeta] = c.Key
+	if t.Key != "" {
+		params.Meta[KeyMeta] = t.Key
 	}
-	token, stop := l.listen(func(text string) { c.Progress("%s", s.said(text)) })
+	if err := t.fill(l, params); err != nil {
+		return "", err
+	}
+	ctx, again, over, err := t.replaying(ctx, l)
+	if err != nil {
+		return "", tool.Refuse("the MCP server %s was at another call for too long; nothing was done: %w", s.name, err)
+	}
+	defer over()
+	token, stop := l.listen(func(text string) { t.Progress("%s", s.said(text)) })
 	params.SetProgressToken(token)
-	result, t, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
-	asked := s.said(strings.Join(stop(), " / "))
+	result, trip, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
+	refused := s.said(strings.Join(stop(), " / "))
+	if asks := t.asked(l, result, again, err); asks != nil {
+		return "", asks
+	}
 	text := ""
 	if err != nil {
-		err = s.failure(ctx, l, t, err)
+		err = s.failure(ctx, l, trip, err)
 	} else if text, err = answer(result); err == nil {
 		text = s.said(text)
 	} else {
 		err = errors.New(s.said(err.Error()))
 	}
 	switch {
-	case asked == "":
+	case refused == "":
 	case err != nil:
-		err = fmt.Errorf("%w\n"+declined, err, asked)
+		err = fmt.Errorf("%w\n"+declined, err, refused)
 	default:
-		text += fmt.Sprintf("\n"+declined, asked)
+		text += fmt.Sprintf("\n"+declined, refused)
 	}
 	return text, err
 }

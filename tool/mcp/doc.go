@@ -54,18 +54,27 @@
 //
 // Tools are asked for whenever List is called, however long the server allows its
 // list to be kept. A tool that it does not list any more when it is called is refused
-// and nothing is done. Nobody can be asked within a call: that is what the server is
-// told at the handshake, one that asks all the same is told no, and the model is told
-// of the question.
+// and nothing is done.
 //
 // A message has at most 16 MiB, and so has an answer with all that precedes it.
 //
 // A call hands the runtime's idempotency key on in _meta, under [KeyMeta].
+//
+// # What it asks people
+//
+// What the protocol calls elicitation is a question of the call, see [tool.Call.Ask],
+// and nothing here waits for its answer. A server of protocol 2026-07-28 answers a call
+// with its questions, and the call goes on with the answers, in whatever process. One of
+// an older protocol asks in the middle of a call and waits: with [ElicitReplay] the call
+// is cancelled and made again, else the server is told that there is nobody, and told no
+// if it asks all the same, and the model is told of the question. One that refuses a
+// call until somebody has opened a page has the call made again when they have.
 //
 // # Protocol versions
 //
 // The handshake begins with initialize, which every server of today knows. Only
 // one that answers it with an error is started once more and asked for
 // server/discover first, as the SDK does by itself: there are servers that end
-// when they are asked that (modelcontextprotocol/go-sdk issue 1177).
+// when they are asked that (modelcontextprotocol/go-sdk issue 1177). With
+// [Options.Elicit] it is the other way round.
 package mcp

@@ -172,3 +172,57 @@ func FuzzRefusal(f *testing.F) {
 		require.Equal(t, body[:min(len(body), maxErrorBody)], left, "the SDK reads the same")
 	})
 }
+
+// Whatever a server asks and people answer, it is a question that can be asked or a fault,
+// and the server is told what it has asked for, or the person what does not fit.
+func FuzzElicit(f *testing.F) {
+	for _, asked := range []string{
+		`{"message":"Pay?","requestedSchema":{"type":"object","properties":{"pay":{"type":"boolean","default":true},"n":{"type":"integer","enum":[1,2]}},"required":["pay"]}}`,
+		`{"requestedSchema":{"type":"object","properties":{"a":{"type":"array","items":{"enum":[` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `]}}}}}`,
+		`{"mode":"url","message":"?","url":"https://example.com/\u0000"}`, `{"mode":"url","url":"javascript:alert(1)"}`, `{"mode":"form","requestedSchema":{"type":"object","properties":{}}}`,
+		`{"requestedSchema":{"type":"object","properties":{"a":{"type":"string","$Ref":"#/properties/a"}}}}`, `{"requestedSchema":{"type":"object","properties":{"a":{"type":"array","items":{"enum":["x"]}}}}}`, `null`,
+	} {
+		for _, answer := range []string{`{"pay":false}`, `done`, `null`, `"x"`, `["x"]`, `{"a":null}`, ``} {
+			f.Add([]byte(asked), answer, false)
+		}
+	}
+	s := NewHTTP("tickets", "https://example.com", &Options{Headers: map[string]string{"Authorization": "Bearer s3cret-token"}})
+	f.Fuzz(func(t *testing.T, asked []byte, answer string, declined bool) {
+		var p *sdk.ElicitParams
+		if json.Unmarshal(asked, &p) != nil {
+			return // the SDK refuses it
+		}
+		w, err := s.wantOf("a", p)
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		q := w.question("tickets", "")
+		if err := q.Check(); err != nil {
+			require.ErrorIs(t, err, agent.TooLarge)
+		}
+		require.NotContains(t, q.Text+string(q.Schema), "s3cret-token")
+		raw, err := json.Marshal(w)
+		require.NoError(t, err)
+		var kept want
+		require.NoError(t, json.Unmarshal(raw, &kept))
+		require.Equal(t, w.digest(), kept.digest())
+		for _, a := range []agent.ToolAnswer{{Text: answer, Declined: declined}, {Text: answer, Data: json.RawMessage(answer), Declined: declined}} {
+			if len(a.Data) > 0 && !json.Valid(a.Data) {
+				continue
+			}
+			result, wrong := kept.answered(a)
+			if wrong != "" {
+				require.NoError(t, kept.question("tickets", clean(wrong)).Check())
+				continue
+			}
+			require.Contains(t, []string{actAccept, actDecline, actCancel}, result.Action)
+			require.True(t, result.Content == nil || result.Action == actAccept && w.Schema != nil)
+			_, err := json.Marshal(result)
+			require.NoError(t, err)
+			a.By = byDeadline
+			_, wrong = kept.answered(a)
+			require.Empty(t, wrong, "nobody is there to be asked again")
+		}
+	})
+}

@@ -23,11 +23,13 @@ type link struct {
 	peer    peer
 	session *sdk.ClientSession
 	listing chan struct{} // held by who asks for the tools on behalf of all
+	calling chan struct{} // held by the one call that may ask, see replaying
 
 	mu        sync.Mutex
 	names     map[string]string // see known
 	listeners map[int64]*listener
 	tokens    int64
+	replay    *replay // of that call
 }
 
 // peer is the other end of a link.
@@ -58,12 +60,23 @@ type listener struct {
 
 // dial starts or reaches the server and shakes hands.
 func (s *Server) dial(ctx context.Context) (*link, error) {
-	l, err := s.handshake(ctx, commonProtocol)
-	if refused := (refusal{}); errors.As(err, &refused) && refused.form {
-		s.log.Info("MCP server refuses initialize, trying server/discover", "error", err)
-		l, err = s.handshake(ctx, newestProtocol)
+	first, second := commonProtocol, newestProtocol
+	begin, cancel := ctx, context.CancelFunc(func() {})
+	if s.opts.Elicit != "" {
+		first, second = second, first
+		begin, cancel = context.WithTimeoutCause(ctx, s.opts.startTimeout()/2, errStartTime)
 	}
-	return l, err
+	defer cancel()
+	l, err := s.handshake(begin, first)
+	refused := refusal{}
+	switch {
+	case err == nil || ctx.Err() != nil || s.isClosed():
+		return l, err
+	case s.opts.Elicit != "", errors.As(err, &refused) && refused.form:
+		s.log.Info("MCP server refuses the handshake, trying another", "error", err)
+		return s.handshake(ctx, second)
+	}
+	return nil, err
 }
 
 func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) {
@@ -77,15 +90,17 @@ func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) 
 		}
 		p = launched
 	}
-	l := &link{peer: p, listing: make(chan struct{}, 1), listeners: map[int64]*listener{}}
+	l := &link{peer: p, listing: make(chan struct{}, 1), calling: make(chan struct{}, 1), listeners: map[int64]*listener{}}
 	client := sdk.NewClient(&sdk.Implementation{Name: "fermata", Version: version()}, &sdk.ClientOptions{
 		Logger: s.log,
-		// We offer nothing: no roots, no sampling, nobody to ask.
-		Capabilities:                &sdk.ClientCapabilities{},
+		// We offer nothing, neither roots nor sampling, but people to ask: see modest.
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: l.progress,
 	})
-	client.AddSendingMiddleware(fresh)
+	client.AddSendingMiddleware(fresh, s.modest)
 	client.AddReceivingMiddleware(l.receive)
 	ctx = withTrip(ctx, &trip{})
 	session, err := client.Connect(ctx, p.transport(), &sdk.ClientSessionOptions{ProtocolVersion: protocol})
@@ -95,6 +110,17 @@ func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) 
 	l.session = session
 	p.met(session)
 	return l, nil
+}
+
+// modest offers nobody to ask in protocols in which a server that asks has to be
+// waited for, unless its calls may be made again.
+func (s *Server) modest(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p.Capabilities != nil && s.opts.Elicit != ElicitReplay {
+			p.Capabilities.Elicitation = nil // it is of this request alone
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // fresh keeps the SDK from answering out of what it remembers, for as long as the
@@ -118,12 +144,19 @@ func fresh(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// receive hears what the server says of itself. It may ask for a person though we
-// have said that there is none: it is told no, and who waits for a call is told too.
+// receive hears what the server says of itself. It may ask for a person in the middle
+// of a call: where the call can't be made again, which it was told, it is told no, and
+// who waits for the call is told too.
 func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch p := req.GetParams().(type) {
 		case *sdk.ElicitParams:
+			l.mu.Lock()
+			again := l.replay
+			l.mu.Unlock()
+			if again != nil {
+				return again.elicit(ctx, p)
+			}
 			if p != nil {
 				l.asked(p.Message)
 			}

@@ -54,13 +54,15 @@ func bare() {
 
 // web serves the usual server at the address that it is given, and says which
 // process it is by its tool pid.
-func web() {
+func web() { serveWeb(usual, nil) }
+
+func serveWeb(which func() *sdk.Server, o *sdk.StreamableHTTPOptions) {
 	listener, err := net.Listen("tcp", os.Getenv("MCP_TEST_ADDRESS"))
 	if err != nil {
 		fail(1, err.Error())
 	}
 	fmt.Println(listener.Addr())
-	fail(1, fmt.Sprint(http.Serve(listener, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return usual() }, nil))))
+	fail(1, fmt.Sprint(http.Serve(listener, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return which() }, o))))
 }
 
 // changing has a tool that takes itself away and brings another.
@@ -96,9 +98,12 @@ func wanting() {
 		if strings.Contains(line, `"name":"later"`) {
 			result = `{"resultType":"input_required","requestState":"s","inputRequests":{}}`
 		}
+		if strings.Contains(line, `"name":"roots"`) {
+			result = `{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"roots/list","params":{}}}}`
+		}
 		answer(map[string]string{
 			"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`,
-			"tools/list":      `{"resultType":"complete","tools":[{"name":"ask","inputSchema":{"type":"object"}},{"name":"later","inputSchema":{"type":"object"}}]}`,
+			"tools/list":      `{"resultType":"complete","tools":[{"name":"ask","inputSchema":{"type":"object"}},{"name":"later","inputSchema":{"type":"object"}},{"name":"roots","inputSchema":{"type":"object"}}]}`,
 			"tools/call":      result,
 		})(line)
 	})

@@ -33,6 +33,9 @@ type Options struct {
 	// Resources adds tools for what the server has besides tools, where it has it:
 	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
 	Resources bool
+	// Elicit lets the server ask a person in the middle of a call where it could not;
+	// empty means [ElicitRounds] with a server that knows nothing but that.
+	Elicit Elicit
 	// StartTimeout caps how long the server may take to start or be reached and
 	// answer the handshake, and to list its tools; zero means 10s. A command that has
 	// to be downloaded first, as by npx, may need more the first time.
@@ -123,6 +126,8 @@ func describe(name string, o *Options) *Server {
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")
+	} else if !slices.Contains([]Elicit{"", ElicitRounds, ElicitReplay}, s.opts.Elicit) {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: elicit is %q; it is %s or %s, or left out", name, s.opts.Elicit, ElicitRounds, ElicitReplay).At("mcp")
 	}
 	return s
 }

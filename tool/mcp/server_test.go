@@ -52,6 +52,7 @@ var servers = map[string]func(){
 	"asking":   asking,
 	"bare":     bare,
 	"wanting":  wanting,
+	"asks":     asks,
 }
 
 func fail(status int, words ...string) {

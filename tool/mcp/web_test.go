@@ -105,10 +105,11 @@ type program struct {
 	address string
 }
 
-func launch(t *testing.T, address string) *program {
+func launch(t *testing.T, address string, env ...string) *program {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serve+"=web", "MCP_TEST_ADDRESS="+address, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -18,7 +18,7 @@
 //	rates:
 //	  anthropic: {per_second: 5, at_once: 20}
 //	mcp:
-//	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}}
+//	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}, elicit: rounds}
 //	  wiki: {url: "https://wiki.example.com/mcp", headers: {Authorization: "Bearer ${WIKI_TOKEN}"}, resources: true}
 //	workspace: .
 //

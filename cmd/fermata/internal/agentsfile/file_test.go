@@ -100,7 +100,7 @@ func TestFaults(t *testing.T) {
 			"fermata.yaml:8: mcp.z.command wants a list, not string",
 		}},
 		{"mcp by url", sound + "mcp:\n  a: {url: \"http://example.com\"}\n  b: {url: \"https://example.com\", command: [y]}\n  c: {url: \"https://example.com\", env: {A: b}}\n  d: {command: [y], headers: {A: b}}\n" +
-			"  e: {command: [y], plain: true}\n  f: {url: \"https://example.com\", headers: {Mcp-Session-Id: x}}\n  g: {url: \"https://example.com\", dir: x}\n  h: {url: \"http://example.com\", plain: true, headers: {A: \"${B}\"}}\n", []string{
+			"  e: {command: [y], plain: true}\n  f: {url: \"https://example.com\", headers: {Mcp-Session-Id: x}}\n  g: {url: \"https://example.com\", dir: x}\n  h: {url: \"http://example.com\", plain: true, headers: {A: \"${B}\"}}\n  i: {command: [y], elicit: always}\n", []string{
 			"fermata.yaml:5: mcp.a: MCP server a: its URL is http:// on another machine, where all that is sent can be read on the way: use https://, or allow plain HTTP",
 			"fermata.yaml:6: mcp.b has a command and a url: it is one or the other",
 			"fermata.yaml:7: mcp.c.env belongs to a server with a command; headers name variables as ${NAME}",
@@ -108,6 +108,7 @@ func TestFaults(t *testing.T) {
 			"fermata.yaml:9: mcp.e.plain belongs to a server with a url",
 			"fermata.yaml:10: mcp.f: MCP server f: the header Mcp-Session-Id is the protocol's own",
 			"fermata.yaml:11: mcp.g.dir belongs to a server with a command",
+			`fermata.yaml:13: mcp.i.elicit is "always": write rounds, or replay where calls may be made again`,
 		}},
 		{"all at once", "agents:\n  a:\n    modle: x\n    tools: [fly]\n    limits: {turns: x, tokens: y}\n  b:\n    model: gpt\nworkspace: nowhere\n", []string{
 			"fermata.yaml:3: agents.a.modle is not known here",

@@ -33,6 +33,8 @@ type serverEntry struct {
 	Plain   bool              `json:"plain"`
 
 	Resources bool `json:"resources"`
+	// Elicit is rounds or replay: how the server may ask people.
+	Elicit mcp.Elicit `json:"elicit"`
 
 	line int
 }
@@ -66,6 +68,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "headers", ".headers belongs to a server with a url"
 	case e.URL == "" && e.Plain:
 		return "plain", ".plain belongs to a server with a url"
+	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
+		return "elicit", ".elicit is " + quote(string(e.Elicit)) + ": write rounds, or replay where calls may be made again"
 	case e.URL == "":
 		return "", ""
 	case len(e.Command) > 0:
@@ -88,7 +92,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 }
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger) *mcp.Options {
-	return &mcp.Options{Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Logger: log}
+	return &mcp.Options{Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Elicit: e.Elicit, Logger: log}
 }
 
 // open makes the server; it starts, or is reached, when it is first asked. What can

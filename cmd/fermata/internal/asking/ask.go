@@ -42,11 +42,28 @@ func (c *Console) once(ctx context.Context, q agent.Request) (agent.AnswerTo, er
 	case agent.ClientTool:
 		return c.result(ctx, q)
 	}
+	if len(q.Schema) > 0 {
+		return c.form(ctx, q)
+	}
 	text, err := c.wanted(ctx, questionPrompt(q))
 	if err != nil {
 		return agent.AnswerTo{}, err
 	}
 	return reply(q, text)
+}
+
+// form asks for data, which only tools do. One with a single field takes a text, too.
+func (c *Console) form(ctx context.Context, q agent.Request) (agent.AnswerTo, error) {
+	line, err := c.wanted(ctx, "your answer, as one line of JSON (n: decline): ")
+	switch {
+	case err != nil:
+		return agent.AnswerTo{}, err
+	case line == "n":
+		return agent.AnswerTo{Request: q.ID, Reject: &agent.RejectOrder{Reason: "declined"}}, nil
+	case json.Valid([]byte(line)):
+		return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerOrder{Data: json.RawMessage(line)}}, nil
+	}
+	return agent.AnswerTo{Request: q.ID, Answer: &agent.AnswerOrder{Text: line}}, nil
 }
 
 func questionPrompt(q agent.Request) string {

@@ -1,0 +1,178 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// roundsProtocol is the first in which a server asks by answering a call.
+const roundsProtocol = "2026-07-28"
+
+// How a call goes on when people have answered.
+const (
+	byRound  = "round"  // it is made again with the answers and what the server keeps
+	byVisit  = "visit"  // it is made again: a page had to be opened first
+	byReplay = "replay" // it is made again, and the server asks again
+)
+
+// kept is what a call keeps while people are asked, as the state of its questions.
+type kept struct {
+	How string `json:"how"`
+	// Wants are what is asked together, one after the other. Before is how many
+	// answers the call had by then.
+	Wants  []want `json:"wants,omitempty"`
+	Before int    `json:"before,omitempty"`
+	// State is the server's own, of a round.
+	State string `json:"state,omitempty"`
+	// Asked has for each answer what it was asked by, in a replay: see digest.
+	Asked []string `json:"asked,omitempty"`
+}
+
+// talk is a call with what was asked and answered in it so far.
+type talk struct {
+	*tool.Call
+	server    *Server
+	answers   []agent.ToolAnswer
+	kept      kept
+	responses sdk.InputResponseMap // of a round that is answered whole
+}
+
+// resume goes on where a call was when it asked. Where there is more to ask in its
+// round it asks that, which needs no server: the error is [tool.ErrAsked].
+func (s *Server) resume(c *tool.Call) (*talk, error) {
+	t := &talk{Call: c, server: s, answers: c.Answers()}
+	if len(t.answers) == 0 {
+		return t, nil
+	}
+	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || t.kept.Before > len(t.answers) {
+		return nil, agent.Errorf(agent.Incompatible, "what the call kept with its question can't be read; nothing was done since it asked")
+	}
+	if t.kept.How == byReplay {
+		return t, nil
+	}
+	t.responses = sdk.InputResponseMap{}
+	i, wrong := 0, ""
+	for _, a := range t.answers[t.kept.Before:] {
+		if i == len(t.kept.Wants) {
+			break
+		}
+		w := t.kept.Wants[i]
+		var result *sdk.ElicitResult
+		if result, wrong = w.answered(a); wrong != "" {
+			continue
+		}
+		if t.kept.How == byVisit && result.Action != actAccept {
+			return nil, fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", s.name)
+		}
+		t.responses[w.ID] = result
+		i++
+	}
+	if i < len(t.kept.Wants) {
+		return nil, t.ask(t.kept, t.kept.Wants[i], wrong)
+	}
+	return t, nil
+}
+
+// asked asks a person what a call has come to in the place of an answer; nil where it
+// has come to something else. The error is [tool.ErrAsked], or why nobody is asked.
+func (t *talk) asked(l *link, result *sdk.CallToolResult, again *replay, err error) error {
+	switch {
+	case err != nil:
+		return cmp.Or(again.asks(), t.visit(err))
+	case l.rounds() && len(result.InputRequests) > 0:
+		return t.round(result)
+	}
+	return nil
+}
+
+// fill puts into a call's parameters what belongs to the round that it answers.
+func (t *talk) fill(l *link, params *sdk.CallToolParams) error {
+	if t.kept.How != byRound {
+		return nil
+	}
+	if !l.rounds() {
+		return tool.Refuse("the MCP server %s does not speak the protocol any more that it asked in; the call can't be gone on with", t.server.name)
+	}
+	params.InputResponses, params.RequestState = t.responses, t.kept.State
+	return nil
+}
+
+// round asks what a server wants in the place of a result.
+func (t *talk) round(r *sdk.CallToolResult) error {
+	var wants []want
+	for _, id := range slices.Sorted(maps.Keys(r.InputRequests)) {
+		p, ok := r.InputRequests[id].(*sdk.ElicitParams)
+		if !ok {
+			return fmt.Errorf("the MCP server %s wants something that it was not offered, and no person is asked; the call can't be gone on with", t.server.name)
+		}
+		w, err := t.server.wantOf(id, p)
+		if err != nil {
+			return fmt.Errorf("the MCP server %s can't ask a person: %w", t.server.name, err)
+		}
+		wants = append(wants, w)
+	}
+	return t.all(kept{How: byRound, Wants: wants, State: r.RequestState})
+}
+
+// visit asks for pages to be opened, which a server has answered a call with; nil
+// where the answer is another, or names no page.
+func (t *talk) visit(err error) error {
+	var pages struct {
+		Elicitations []*sdk.ElicitParams `json:"elicitations"`
+	}
+	wire := answered(err)
+	if wire == nil || wire.Code != sdk.CodeURLElicitationRequired || json.Unmarshal(wire.Data, &pages) != nil {
+		return nil
+	}
+	var wants []want
+	for _, p := range pages.Elicitations {
+		w, err := t.server.wantOf("", p)
+		if err != nil || w.URL == "" {
+			return nil
+		}
+		wants = append(wants, w)
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	return t.all(kept{How: byVisit, Wants: wants, Asked: t.kept.Asked})
+}
+
+// all asks the first of what is asked together, and keeps the others.
+func (t *talk) all(k kept) error {
+	k.Before = len(t.answers)
+	if n := k.Before + len(k.Wants); n > tool.MaxAsks {
+		return fmt.Errorf("the MCP server %s asks %d questions in one call, and at most %d are asked; the call can't be gone on with", t.server.name, n, tool.MaxAsks)
+	}
+	return t.ask(k, k.Wants[0], "")
+}
+
+func (t *talk) ask(k kept, w want, wrong string) error {
+	state, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	q := w.question(t.server.name, wrong)
+	q.State = state
+	if _, err = t.Ask(q); errors.Is(err, tool.ErrAsked) {
+		return tool.ErrAsked
+	}
+	return fmt.Errorf("the MCP server %s can't ask a person: %w", t.server.name, err)
+}
+
+// rounds tells whether the server speaks a protocol in which it asks by answering.
+func (l *link) rounds() bool { return l.session.InitializeResult().ProtocolVersion >= roundsProtocol }
+
+// refusal of a question that can't be asked, as the server is told.
+func unfit(err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+}

@@ -15,9 +15,7 @@ import (
 // Every command of docs/daemons.md does what the page says, in an empty directory and
 // in the page's order. Its comments are those of [TestTemporalDoc].
 func TestDaemonsDoc(t *testing.T) {
-	bin := t.TempDir()
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "fermata"), "github.com/fermata-agents/fermata/cmd/fermata").CombinedOutput()
-	require.NoError(t, err, "%s", built)
+	bin := fermata(t)
 	// A server of its own: the page's worker is known as one of the task queue for a
 	// while after its end.
 	server, err := devserver.Start(t.Context(), &devserver.Options{InMemory: true})

@@ -74,6 +74,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	devserver.Main(m)
+	_ = os.RemoveAll(built.dir)
 }
 
 func workUntilKilled(addr, queue, dir string) error {

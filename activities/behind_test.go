@@ -1,0 +1,190 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/testsuite"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// past is what Temporal knows of executions, by their ids.
+type past struct {
+	client.Client // nil: nothing else is asked
+	status        map[string]enums.WorkflowExecutionStatus
+	next          map[string]string // of those that were carried over
+	down          bool
+}
+
+func (p *past) DescribeWorkflowExecution(_ context.Context, _, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if p.down {
+		return nil, serviceerror.NewUnavailable("down")
+	}
+	status, ok := p.status[execution]
+	if !ok {
+		return nil, serviceerror.NewNotFound("gone")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status}}, nil
+}
+
+func (p *past) GetWorkflowHistory(_ context.Context, _, execution string, _ bool, _ enums.HistoryEventFilterType) client.HistoryEventIterator {
+	return &last{next: p.next[execution]}
+}
+
+// last is the last event of an execution that was carried over.
+type last struct {
+	next string
+	told bool
+}
+
+func (l *last) HasNext() bool { return !l.told }
+
+func (l *last) Next() (*historypb.HistoryEvent, error) {
+	l.told = true
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+		WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: l.next},
+	}}, nil
+}
+
+const (
+	completed  = enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	terminated = enums.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	timedOut   = enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT
+	running    = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	carried    = enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+)
+
+// What was ended from outside is found among the runs that have begun, in the execution
+// that it was carried over into, the latest first.
+func TestWhatWasCutOffIsFound(t *testing.T) {
+	p := &past{
+		status: map[string]enums.WorkflowExecutionStatus{"a": terminated, "b": completed, "c": carried, "c2": carried, "c3": timedOut, "d": running, "r": carried, "r2": terminated, "e": carried, "e2": completed},
+		next:   map[string]string{"c": "c2", "c2": "c3", "r": "r2", "e": "e2"},
+	}
+	for name, c := range map[string]struct {
+		head store.Head
+		want []string
+		lost string
+	}{
+		"a session's first run":            {},
+		"claims, the latest first":         {head: store.Head{Claims: []string{"a", "b", "c", "d"}}, want: []string{"c3", "a"}},
+		"claims that Temporal has lost":    {head: store.Head{Claims: []string{"x", "a"}}, want: []string{"a"}},
+		"the head's own run":               {head: store.Head{Run: "r", Status: agent.Running}, want: []string{"r2"}},
+		"by the execution that wrote it":   {head: store.Head{Run: "r", Execution: "r2", Status: agent.Suspended}, want: []string{"r2"}},
+		"once, where it claims too":        {head: store.Head{Run: "r", Status: agent.Running, Claims: []string{"r"}}, want: []string{"r2"}},
+		"not, where it came to its end":    {head: store.Head{Run: "r", Status: agent.Completed}},
+		"not, where Temporal knows an end": {head: store.Head{Run: "e", Status: agent.Running}},
+		"lost with Temporal's memory":      {head: store.Head{Run: "x", Status: agent.Running}, lost: "run x did not come to its end, and Temporal knows nothing of it any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, lost, err := (&Deeds{Client: p}).behind(t.Context(), c.head, "s")
+			require.NoError(t, err)
+			require.Equal(t, c.want, got)
+			require.Equal(t, c.lost, lost)
+		})
+	}
+	_, _, err := (&Deeds{Client: &past{down: true}}).behind(t.Context(), store.Head{Claims: []string{"a"}}, "s")
+	require.ErrorIs(t, err, agent.Unreachable, "a server that is down has not forgotten")
+}
+
+// inActivity does something as a step of an execution.
+func inActivity(t *testing.T, do func(ctx context.Context) error) error {
+	t.Helper()
+	var suite sdk.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: "do"})
+	_, err := env.ExecuteActivity("do")
+	return err
+}
+
+// A run says in the head that it has begun, beside those of before that were cut off;
+// said twice it stands there once, and where the head has moved it looks again.
+func TestARunClaimsItsSession(t *testing.T) {
+	s, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	p := &past{status: map[string]enums.WorkflowExecutionStatus{}}
+	d := &Deeds{Client: p, Log: store.NewLog(s)}
+	before := store.Head{V: agent.Version, Version: 1, Session: "s", Updated: time.Now().UTC()}
+	for i := range maxClaims + 5 {
+		id := fmt.Sprintf("e%02d", i)
+		p.status[id] = terminated
+		before.Claims = append(before.Claims, id)
+	}
+	require.NoError(t, s.PutHead(t.Context(), before))
+	var own string
+	for range 2 { // the answer of the first was lost
+		require.NoError(t, inActivity(t, func(ctx context.Context) error {
+			own = activity.GetInfo(ctx).WorkflowExecution.RunID
+			head, err := s.Head(ctx, "s")
+			require.NoError(t, err)
+			return d.claim(ctx, OpenInput{Session: "s"}, head, &OpenResult{})
+		}))
+	}
+	head, err := s.Head(t.Context(), "s")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, head.Version)
+	require.Len(t, head.Claims, maxClaims+1)
+	require.Equal(t, []string{"e05", "e24", own}, []string{head.Claims[0], head.Claims[maxClaims-1], head.Claims[maxClaims]})
+
+	require.NoError(t, inActivity(t, func(ctx context.Context) error {
+		err := d.claim(ctx, OpenInput{Session: "s"}, before, &OpenResult{}) // what it read is old by now
+		var stale *agent.Error
+		require.ErrorAs(t, err, &stale)
+		require.Equal(t, []any{agent.Stale, true}, []any{stale.Code, stale.Retryable})
+		return nil
+	}))
+}
+
+// Whose head it is: an attempt's own is replaced, an older run's late one is not taken.
+func TestWhoseHeadItIs(t *testing.T) {
+	begun := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	own := store.Head{V: agent.Version, Version: 2, Session: "s", Run: "r", Execution: "e", Begun: begun, Status: agent.Suspended, Digest: "d", Updated: begun}
+	with := func(change func(*store.Head)) store.Head {
+		h := own
+		change(&h)
+		return h
+	}
+	for name, c := range map[string]struct {
+		stored  store.Head
+		version int64 // that it has then; 0 where it is refused
+	}{
+		"by an attempt of the same step":      {own, 2},
+		"by an earlier part of the run":       {with(func(h *store.Head) { h.Digest = "earlier" }), 3},
+		"by the late end of an older run":     {with(func(h *store.Head) { h.Run, h.Begun, h.Digest = "old", begun.Add(-time.Hour), "late" }), 3},
+		"by a younger run":                    {with(func(h *store.Head) { h.Run, h.Begun = "young", begun.Add(time.Hour) }), 0},
+		"by another that began with it":       {with(func(h *store.Head) { h.Run = "twin" }), 0},
+		"by the run that stored its end":      {with(func(h *store.Head) { h.Recovered = true }), 0},
+		"by the claim of the run after it":    {with(func(h *store.Head) { h.Claims = []string{"r", "next"} }), 0},
+		"by its own claim":                    {with(func(h *store.Head) { h.Digest, h.Claims = "earlier", []string{"r"} }), 3},
+		"by a recovery of another of its own": {with(func(h *store.Head) { h.Digest, h.Recovered, h.Execution = "earlier", true, "e0" }), 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.OpenDir(t.TempDir(), nil)
+			require.NoError(t, err)
+			require.NoError(t, s.PutHead(t.Context(), with(func(h *store.Head) { h.Version, h.Digest = 1, "first" })))
+			require.NoError(t, s.PutHead(t.Context(), c.stored))
+			version, err := (&Deeds{Log: store.NewLog(s)}).putHead(t.Context(), own)
+			require.Equal(t, c.version, version)
+			if c.version == 0 {
+				require.ErrorIs(t, err, agent.Stale)
+				return
+			}
+			require.NoError(t, err)
+			head, err := s.Head(t.Context(), "s")
+			require.NoError(t, err)
+			require.Equal(t, []any{c.version, own.Run, own.Digest}, []any{head.Version, head.Run, head.Digest})
+		})
+	}
+}

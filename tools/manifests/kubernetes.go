@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// file is one file for Kubernetes: its objects, and what is wrong with them.
+type file struct {
+	path   string
+	faults []string
+	// where is the object that is looked at.
+	where string
+	// names are those of the objects that the file has, "kind/name".
+	names map[string]runtime.Object
+	pods  []core.PodTemplateSpec
+}
+
+func (f *file) fault(format string, args ...any) {
+	f.faults = append(f.faults, fmt.Sprintf("%s: %s", f.where, fmt.Sprintf(format, args...)))
+}
+
+// kubernetes checks one file of objects, as an API server would decode it with
+// strict validation of fields.
+func kubernetes(path string, data []byte) []string {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		core.AddToScheme, apps.AddToScheme, batch.AddToScheme, autoscaling.AddToScheme, networking.AddToScheme, policy.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	decode := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	f := &file{path: path, names: map[string]runtime.Object{}}
+	where := map[runtime.Object]string{}
+	var objects []runtime.Object
+	line := 1
+	for document := range bytes.SplitSeq(data, []byte("\n---\n")) {
+		f.where = fmt.Sprintf("%s:%d", path, line)
+		line += bytes.Count(document, []byte("\n")) + 2
+		object, kind, err := decode.Decode(document, nil, nil)
+		if err != nil {
+			f.fault("%v", err)
+			continue
+		}
+		m, ok := object.(meta.Object)
+		if !ok {
+			f.fault("%s has no metadata", kind.Kind)
+			continue
+		}
+		f.where += fmt.Sprintf(": %s/%s", kind.Kind, m.GetName())
+		f.metadata("metadata", m.GetName(), m.GetLabels())
+		where[object] = f.where
+		f.names[kind.Kind+"/"+m.GetName()] = object
+		objects = append(objects, object)
+	}
+	for _, object := range objects {
+		f.where = where[object]
+		f.workload(object)
+	}
+	for _, object := range objects {
+		f.where = where[object]
+		f.selector(object)
+	}
+	return f.faults
+}
+
+func (f *file) metadata(field, name string, set map[string]string) {
+	for _, fault := range validation.IsDNS1123Subdomain(name) {
+		if name != "" || field == "metadata" {
+			f.fault("%s.name %q: %s", field, name, fault)
+		}
+	}
+	for key, value := range set {
+		for _, fault := range slices.Concat(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)) {
+			f.fault("%s.labels %s=%q: %s", field, key, value, fault)
+		}
+	}
+}
+
+// workload checks what an object says of pods, and that no object is a secret.
+func (f *file) workload(object runtime.Object) {
+	switch o := object.(type) {
+	case *core.Secret:
+		f.fault("a secret does not belong into a file: name it, and say how it is made")
+	case *apps.Deployment:
+		f.own(o.Spec.Selector, o.Spec.Template)
+		f.pod("spec.template.spec", o.Spec.Template)
+	case *batch.Job:
+		f.pod("spec.template.spec", o.Spec.Template)
+	}
+}
+
+// own checks that a workload selects the pods that it makes.
+func (f *file) own(s *meta.LabelSelector, pod core.PodTemplateSpec) {
+	f.metadata("spec.template.metadata", pod.Name, pod.Labels)
+	if !selects(s, pod.Labels) {
+		f.fault("spec.selector does not match spec.template.metadata.labels %s", labels.Set(pod.Labels))
+	}
+}
+
+// selector checks that what chooses pods chooses some of this file.
+func (f *file) selector(object runtime.Object) {
+	var s *meta.LabelSelector
+	switch o := object.(type) {
+	case *policy.PodDisruptionBudget:
+		s = o.Spec.Selector
+	case *networking.NetworkPolicy:
+		s = &o.Spec.PodSelector
+	case *core.Service:
+		s = meta.SetAsLabelSelector(o.Spec.Selector)
+	case *autoscaling.HorizontalPodAutoscaler:
+		if to := o.Spec.ScaleTargetRef; f.names[to.Kind+"/"+to.Name] == nil {
+			f.fault("spec.scaleTargetRef: the file has no %s/%s", to.Kind, to.Name)
+		}
+		return
+	default:
+		return
+	}
+	if !slices.ContainsFunc(f.pods, func(p core.PodTemplateSpec) bool { return selects(s, p.Labels) }) {
+		f.fault("its selector %s matches no pod of the file", meta.FormatLabelSelector(s))
+	}
+}
+
+// selects says whether a selector that is there, and not empty, matches.
+func selects(s *meta.LabelSelector, set map[string]string) bool {
+	compiled, err := meta.LabelSelectorAsSelector(s)
+	return err == nil && !compiled.Empty() && compiled.Matches(labels.Set(set))
+}
+
+// keys are those of a config map of the file; false where the file has it not.
+func (f *file) keys(name string) ([]string, bool) {
+	c, ok := f.names["ConfigMap/"+name].(*core.ConfigMap)
+	if !ok {
+		return nil, false
+	}
+	return slices.Collect(maps.Keys(c.Data)), true
+}
+
+// pinned says whether an image is a fixed one: a digest, or a tag other than latest.
+func pinned(image string) bool {
+	if strings.Contains(image, "@sha256:") {
+		return true
+	}
+	_, tag, ok := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return ok && tag != "" && tag != "latest"
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// platforms are those for which a release has the command.
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
+
+// host is the platform of this machine.
+const host = runtime.GOOS + "/" + runtime.GOARCH
+
+// binaries installs the command from the proxy, twice, as everybody can, and keeps it
+// where both are the same.
+func (r *release) binaries() error {
+	wanted := platforms
+	if r.quick {
+		wanted = []string{host}
+	}
+	var sums []string
+	for _, platform := range wanted {
+		name := fmt.Sprintf("fermata_%s_%s", r.version, strings.ReplaceAll(platform, "/", "_"))
+		if strings.HasPrefix(platform, "windows/") {
+			name += ".exe"
+		}
+		bill := strings.TrimSuffix(name, ".exe") + ".cdx.json"
+		if err := r.binary(platform, name); err != nil {
+			return err
+		}
+		if err := r.writeBill(name, bill); err != nil {
+			return err
+		}
+		for _, made := range []string{name, bill} {
+			sum, err := digest(filepath.Join(r.out, made))
+			if err != nil {
+				return err
+			}
+			sums = append(sums, fmt.Sprintf("%x  %s\n", sum, made))
+		}
+	}
+	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
+	if err := os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(strings.Join(sums, "")), 0o644); err != nil {
+		return err
+	}
+	return r.says()
+}
+
+// binary installs the command for a platform under a name.
+func (r *release) binary(platform, name string) error {
+	var made [2]string
+	var sums [2][32]byte
+	for i, turn := range []string{"first", "second"} {
+		var err error
+		if made[i], err = r.install(turn, platform); err != nil {
+			return err
+		}
+		if sums[i], err = digest(made[i]); err != nil {
+			return err
+		}
+	}
+	if sums[0] != sums[1] {
+		return fmt.Errorf("two builds for %s differ: compare %s and %s", platform, made[0], made[1])
+	}
+	fmt.Printf("%x  %s\n", sums[0], name)
+	if err := os.Remove(made[1]); err != nil {
+		return err
+	}
+	return os.Rename(made[0], filepath.Join(r.out, name))
+}
+
+// install does what docs/releasing.md tells those who want to make a binary themselves,
+// with a GOPATH of its own for each turn. The debugger's tables are left out, which are half of it.
+func (r *release) install(turn, platform string) (string, error) {
+	goos, goarch, _ := strings.Cut(platform, "/")
+	name := turn + "-" + goos + "-" + goarch
+	env, err := r.environment(name)
+	if err != nil {
+		return "", err
+	}
+	env = append(env, "GOOS="+goos, "GOARCH="+goarch)
+	if turn == "second" && !r.quick {
+		cache := filepath.Join(r.gopath(name), "build")
+		defer os.RemoveAll(cache)
+		env = append(env, "GOCACHE="+cache)
+	}
+	if _, err := command(r.out, env, "go", "install", "-trimpath", "-ldflags=-w", r.command()+"@"+r.version); err != nil {
+		return "", err
+	}
+	made := "fermata"
+	if goos == "windows" {
+		made += ".exe"
+	}
+	if platform != host {
+		made = goos + "_" + goarch + string(filepath.Separator) + made
+	}
+	return filepath.Join(r.gopath(name), "bin", made), nil
+}
+
+// command is the path of the program.
+func (r *release) command() string { return r.modules[0].path + "/cmd/fermata" }
+
+// says runs the binary for this machine, which has to know its version.
+func (r *release) says() error {
+	name := filepath.Join(r.out, fmt.Sprintf("fermata_%s_%s_%s", r.version, runtime.GOOS, runtime.GOARCH))
+	said, err := command(r.out, nil, name, "version")
+	if err != nil {
+		return err
+	}
+	fmt.Println(said)
+	if first, _, _ := strings.Cut(said, "\n"); first != "fermata "+r.version {
+		return fmt.Errorf("%s calls itself %q", name, first)
+	}
+	return nil
+}
+
+func digest(path string) (sum [32]byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := file.WriteTo(hash); err != nil {
+		return sum, err
+	}
+	return [32]byte(hash.Sum(nil)), nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// release is one release on its way.
+type release struct {
+	version string // vX.Y.Z
+	top     string // the tree that is released, which stays as it is
+	out     string // the folder for what is made
+	quick   bool
+	// date is that of the release's commits and tags.
+	date    time.Time
+	modules []*mod // each behind those that it requires
+	// proxies and cache are the user's GOPROXY and GOMODCACHE.
+	proxies, cache string
+}
+
+func main() {
+	r := &release{date: time.Now().UTC().Truncate(time.Second)}
+	flag.StringVar(&r.top, "C", "..", "the `folder` of the tree")
+	flag.StringVar(&r.out, "o", "", "the `folder` to make; fermata-VERSION beside the tree if empty")
+	flag.BoolVar(&r.quick, "quick", false, "this machine's platform only, and both builds with one build cache")
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: release [flags] VERSION\n\n  cd tools && GOWORK=off go run ./release v0.2.0\n\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	r.version = flag.Arg(0)
+	if err := r.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func (r *release) run() error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	began := time.Now()
+	for _, step := range []struct {
+		say string
+		do  func() error
+	}{
+		{"checks", r.check},
+		{"clone", r.clone},
+		{"commit, tags and module proxy", r.commit},
+		{"binaries", r.binaries},
+		{"a module of somebody else's", r.outsider},
+	} {
+		fmt.Printf("-- %s (%.0f s)\n", step.say, time.Since(began).Seconds())
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.say, err)
+		}
+	}
+	if err := os.RemoveAll(r.work()); err != nil {
+		return err
+	}
+	fmt.Printf("-- done (%.0f s). Look at it, and then:\n\n", time.Since(began).Seconds())
+	fmt.Printf("git -C %s push --atomic WHERE HEAD %s\n", r.source(), strings.Join(r.tags(), " "))
+	return nil
+}
+
+// prepare finds out where everything is.
+func (r *release) prepare() (err error) {
+	if r.top, err = filepath.Abs(r.top); err != nil {
+		return err
+	}
+	if r.out == "" {
+		r.out = filepath.Join(filepath.Dir(r.top), "fermata-"+r.version)
+	}
+	if r.out, err = filepath.Abs(r.out); err != nil {
+		return err
+	}
+	said, err := command(r.top, nil, "go", "env", "GOPROXY", "GOMODCACHE")
+	if err != nil {
+		return err
+	}
+	r.proxies, r.cache, _ = strings.Cut(said, "\n")
+	return nil
+}
+
+func (r *release) source() string { return filepath.Join(r.out, "source") }
+
+// git does one thing in the clone, at the release's date.
+func (r *release) git(args ...string) (string, error) {
+	at := r.date.Format(time.RFC3339)
+	return command(r.source(), []string{"GIT_AUTHOR_DATE=" + at, "GIT_COMMITTER_DATE=" + at}, "git", args...)
+}
+
+// command runs a program in a folder and returns what it printed, without the last
+// line's end. The error has what it complained of.
+func command(dir string, env []string, name string, args ...string) (string, error) {
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), env...)
+	var out, complaint bytes.Buffer
+	c.Stdout, c.Stderr = &out, &complaint
+	err := c.Run()
+	if err != nil {
+		err = fmt.Errorf("%s %s in %s: %w", name, strings.Join(args, " "), dir, errors.Join(err, errors.New(complaint.String()+out.String())))
+	}
+	return strings.TrimSuffix(out.String(), "\n"), err
+}

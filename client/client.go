@@ -88,7 +88,8 @@ type StartOptions struct {
 	Briefing *agent.Handoff
 	// Priority is Temporal's own: how soon the run's steps are done beside those of
 	// others, and whose they are, so that no tenant's keep another's from being done.
-	// The agents below the run have the same. The zero value is the server's default.
+	// The agents below the run have the same, and so have the runs that go on from it by
+	// Send, Fork and Retry. The zero value is the server's default.
 	Priority temporal.Priority
 }
 
@@ -116,14 +117,49 @@ func (o *StartOptions) Input(name, text string) agent.Start {
 	}
 }
 
-// start begins a run of the server's default priority.
+// start begins a run that goes on from another, with the priority of that one.
 func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
-	return c.begin(ctx, session, start, temporal.Priority{})
+	from := session
+	if start.From != nil {
+		from = start.From.Session
+	}
+	priority, err := c.priorityOf(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return c.begin(ctx, session, start, priority)
+}
+
+// priorityOf is that of a session's last run; the default of one that Temporal knows
+// nothing of.
+func (c *Client) priorityOf(ctx context.Context, session string) (temporal.Priority, error) {
+	info, err := c.last(ctx, session)
+	if err != nil && !errors.Is(err, agent.NotFound) {
+		return temporal.Priority{}, err
+	}
+	p := info.GetPriority()
+	return temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, nil
+}
+
+// Bounds of a priority, which are the server's.
+const (
+	maxFairnessKey    = 64 // bytes
+	maxFairnessWeight = 1000
+)
+
+func checkPriority(p temporal.Priority) error {
+	if p.PriorityKey < 0 || len(p.FairnessKey) > maxFairnessKey || p.FairnessWeight < 0 || p.FairnessWeight > maxFairnessWeight {
+		return agent.Errorf(agent.InvalidInput, "start refused: a priority is 1 (first) or more, a fairness key has at most %d bytes, and its weight is over 0 and at most %d", maxFairnessKey, maxFairnessWeight).At("priority")
+	}
+	return nil
 }
 
 func (c *Client) begin(ctx context.Context, session string, start agent.Start, priority temporal.Priority) (*Run, error) {
 	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
+		return nil, err
+	}
+	if err := checkPriority(priority); err != nil {
 		return nil, err
 	}
 	o := c.startOptions(session, start)

@@ -95,7 +95,11 @@ func (c *Client) post(ctx context.Context, session string, order agent.SendOrder
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
-	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.Send), order, c.startOptions(session, start), signals.WorkflowType, start)
+	o := c.startOptions(session, start)
+	if o.Priority, err = c.priorityOf(ctx, session); err != nil {
+		return nil, err
+	}
+	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.Send), order, o, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, start, err)
 	}

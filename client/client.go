@@ -120,7 +120,7 @@ func (o *StartOptions) Input(name, text string) agent.Start {
 // start begins a run that goes on from another, with the priority of that one.
 func (c *Client) start(ctx context.Context, session string, start agent.Start) (*Run, error) {
 	from := session
-	if start.From != nil {
+	if start.From != nil && start.From.Session != "" {
 		from = start.From.Session
 	}
 	priority, err := c.priorityOf(ctx, from)

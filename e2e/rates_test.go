@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -191,4 +193,30 @@ func (s *stage) waits(t *testing.T, run *client.Run) {
 		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, run.ID)
 		return err == nil && len(d.GetPendingActivities()) == 1
 	}, patience, 5*time.Millisecond)
+}
+
+// The runs that go on from one have its priority, and one that no server takes is
+// refused before anything begins.
+func TestAPriorityGoesOn(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "a"}, testsuite.Reply{Text: "b"}))
+	mine := temporal.Priority{PriorityKey: 2, FairnessKey: "acme", FairnessWeight: 3}
+	run := s.queued(t, "go", mine)
+	completed(t, run)
+	next, err := s.Send(t.Context(), run.Session, "and?", nil)
+	require.NoError(t, err)
+	require.NotEqual(t, run.ID, next.ID)
+	fork, err := s.Fork(t.Context(), run.Session, &client.ForkOptions{NewSession: true, Text: "or?"})
+	require.NoError(t, err)
+	branch, err := fork.Begin(t.Context())
+	require.NoError(t, err)
+	for _, r := range []*client.Run{next, branch} {
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), r.Session, r.ID)
+		require.NoError(t, err)
+		p := d.GetWorkflowExecutionInfo().GetPriority()
+		require.Equal(t, mine, temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()})
+	}
+	for _, wrong := range []temporal.Priority{{PriorityKey: -1}, {FairnessKey: strings.Repeat("k", 65)}, {FairnessKey: "k", FairnessWeight: -1}} {
+		_, err := s.Start(t.Context(), "tester", "go", &client.StartOptions{Priority: wrong})
+		require.ErrorIs(t, err, agent.InvalidInput)
+	}
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,8 +70,11 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
 		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w%s", o.HostPort, err, who)
 	}
+	if errors.Is(err, context.DeadlineExceeded) { // nobody says a word
+		return unanswered(o.HostPort, err)
+	}
 	if config := tlsOf(o); config == nil {
-		if _, tlsErr := shake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || refusesCertificate(tlsErr) {
+		if _, tlsErr := shake(ctx, o.HostPort, &tls.Config{InsecureSkipVerify: true}); tlsErr == nil || strings.Contains(tlsErr.Error(), remoteAlert) {
 			return agent.Errorf(agent.Unreachable, "Temporal at %s speaks TLS, and this client does not: set TEMPORAL_TLS=true, with TEMPORAL_API_KEY or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH where it wants to know who you are", o.HostPort)
 		}
 	} else if _, tlsErr := shake(ctx, o.HostPort, config); tlsErr != nil {
@@ -77,7 +82,11 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 			return fault
 		}
 	}
-	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", o.HostPort, err)
+	return unanswered(o.HostPort, err)
+}
+
+func unanswered(addr string, err error) error {
+	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, err)
 }
 
 // tlsFault says what is wrong with a handshake; nil where it was not that.
@@ -97,28 +106,40 @@ func tlsFault(addr string, err error) error {
 		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate for another name: %w; set TEMPORAL_TLS_SERVER_NAME", addr, err)
 	case errors.As(err, &invalid):
 		return agent.Errorf(agent.Unreachable, "Temporal at %s has a certificate that is not valid: %w", addr, err)
+	case strings.Contains(err.Error(), remoteAlert):
+		return agent.Errorf(agent.Unreachable, "Temporal at %s ends the handshake of TLS: %w; is that its gRPC port?", addr, err)
 	case errors.As(err, &record):
 		return agent.Errorf(agent.Unreachable, "Temporal at %s does not speak TLS, and this client does: set TEMPORAL_TLS=false", addr)
 	}
 	return nil
 }
 
-// refusesCertificate tells whether the server ended a handshake for the sake of the
-// client's certificate, or of there being none. The alert has no type of its own.
+// refusals are the alerts by which a server ends a handshake for the sake of the
+// client's certificate, or of there being none; crypto/tls has no type for one of the
+// other side.
+var refusals = []string{"certificate", "unknown certificate authority", "access denied", "handshake failure"}
+
 func refusesCertificate(err error) bool {
-	var alert tls.AlertError
-	return errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:")
+	_, alert, ok := strings.Cut(err.Error(), remoteAlert)
+	return ok && slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(alert, r) })
 }
 
-// checkConnection looks at how the server is spoken to, and as whom.
+// remoteAlert is what an alert of the other side begins with: who says it speaks TLS.
+const remoteAlert = "remote error: tls: "
+
+// checkConnection looks at how the server is spoken to, and as whom. It shakes hands once
+// more, by itself: where a proxy or a resolver leads to the server, it may not find it.
 func (d *doctor) checkConnection(ctx context.Context) {
 	profile, err := d.profileOf()
-	if err != nil {
-		return // the server's check has said so
+	if err != nil || d.server.embedded != nil {
+		return // the server's check has said so, or it is in plain on loopback
 	}
 	o, err := optionsOf(profile)
 	if err != nil {
 		return
+	}
+	if profile.APIKey != "" {
+		d.checkKey(profile.APIKey)
 	}
 	config := tlsOf(o)
 	if config == nil {
@@ -131,7 +152,7 @@ func (d *doctor) checkConnection(ctx context.Context) {
 	state, err := shake(ctx, d.server.addr, config)
 	switch {
 	case err != nil:
-		d.failed("tls", agent.Errorf(agent.Unreachable, "shaking hands again: %w", err), "")
+		d.found("tls", warning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
 	case unverified:
 		d.found("tls", warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
 	default:
@@ -141,9 +162,6 @@ func (d *doctor) checkConnection(ctx context.Context) {
 		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
 			d.lasting("identity", "this client is "+nameOf(leaf), leaf.NotAfter)
 		}
-	}
-	if profile.APIKey != "" {
-		d.checkKey(profile.APIKey)
 	}
 }
 
@@ -185,8 +203,14 @@ func (d *doctor) lasting(what, text string, until time.Time) {
 // nameOf is what a certificate says it is of, and who says so.
 func nameOf(c *x509.Certificate) string {
 	names := c.DNSNames
-	if len(names) == 0 {
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	for _, u := range c.URIs {
+		names = append(names, u.String())
+	}
+	if c.Subject.CommonName != "" {
 		names = []string{c.Subject.CommonName}
 	}
-	return fmt.Sprintf("%s, as %s says", strings.Join(names, ", "), c.Issuer.CommonName)
+	return fmt.Sprintf("%s, as %s says", strings.Join(names, ", "), cmp.Or(c.Issuer.CommonName, c.Issuer.String()))
 }

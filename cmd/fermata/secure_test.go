@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +176,8 @@ func TestAConnectionThatFails(t *testing.T) {
 	open, err := devserver.Start(t.Context(), &devserver.Options{InMemory: true})
 	require.NoError(t, err)
 	t.Cleanup(open.Stop)
+	web := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
 	ca, keyCA := "TEMPORAL_TLS_SERVER_CA_CERT_PATH="+certificate.ca.file(t), "TEMPORAL_TLS_SERVER_CA_CERT_PATH="+key.ca.file(t)
 	mine, mineKey := certificate.ca.hand(t, "worker", time.Hour)
 	others, othersKey := newAuthority(t, "other").hand(t, "worker", time.Hour)
@@ -193,6 +197,7 @@ func TestAConnectionThatFails(t *testing.T) {
 		"certificate, no key":  {certificate.addr, []string{ca, "TEMPORAL_TLS_CLIENT_CERT_PATH=" + mine}, 2, "if either client cert or key path is present, other must be present too"},
 		"no API key":           {key.addr, []string{keyCA}, 6, " refuses this client: "},
 		"another API key":      {key.addr, []string{keyCA, "TEMPORAL_API_KEY=stolen-key"}, 6, "; see TEMPORAL_API_KEY and the TLS settings of the profile"},
+		"another protocol":     {web.Listener.Addr().String(), []string{"TEMPORAL_TLS_DISABLE_HOST_VERIFICATION=true"}, 5, " ends the handshake of TLS: "},
 		"nobody there, by TLS": {"127.0.0.1:1", []string{"TEMPORAL_TLS=true"}, 5, " does not answer: "},
 		"certificate for key":  {key.addr, []string{keyCA, "TEMPORAL_TLS_CLIENT_CERT_PATH=" + mine, "TEMPORAL_TLS_CLIENT_KEY_PATH=" + mineKey}, 6, " refuses this client: "},
 	} {
@@ -256,6 +261,21 @@ func TestARunWithAnAPIKey(t *testing.T) {
 	require.Equal(t, 5, r.exit, r.err)
 	require.Contains(t, r.out, "tcld namespace search-attributes add --namespace bare --search-attribute \"FermataAgent=Keyword\"\n")
 	require.Contains(t, r.err, "[not_set_up] namespace bare lacks FermataAgent, ")
+}
+
+// What could be better about a connection is told.
+func TestWhatAConnectionLacks(t *testing.T) {
+	alone(t)
+	s := startSecured(t, false)
+	in(t, "TEMPORAL_ADDRESS="+s.addr, "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION=true", "TEMPORAL_API_KEY="+apiKey)
+	require.Contains(t, inProcess(t, "doctor").out, "warn tls         anybody may say to be the server: its certificate is not verified\n")
+
+	for addr, found := range map[string]int{"127.0.0.1:7233": 0, "localhost:7233": 0, "[::1]:7233": 0, "temporal.internal:7233": 1, "10.0.0.7:7233": 1} {
+		d := doctor{server: &server{addr: addr}}
+		d.checkPlain()
+		require.Len(t, d.findings, found, addr)
+	}
+	require.Equal(t, "10.0.0.7, as example authority says", nameOf(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 7)}, Issuer: pkix.Name{CommonName: "example authority"}}))
 }
 
 // How long a key lasts is told, where it says so itself.

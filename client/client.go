@@ -89,7 +89,7 @@ type StartOptions struct {
 	// Priority is Temporal's own: how soon the run's steps are done beside those of
 	// others, and whose they are, so that no tenant's keep another's from being done.
 	// The agents below the run have the same, and so have the runs that go on from it by
-	// Send, Fork and Retry. The zero value is the server's default.
+	// Send, Fork and Retry, while Temporal knows it. The zero value is the server's default.
 	Priority temporal.Priority
 }
 

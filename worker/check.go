@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
@@ -24,17 +25,35 @@ import (
 // looked at. A deploy starts many at once, and listings are bounded by the namespace.
 const busyFor = 2 * time.Minute
 
-// patiently looks again where the server did not answer in time.
-func patiently(ctx context.Context, look func(context.Context) error) error {
-	within, cancel := context.WithTimeout(ctx, busyFor)
+// check looks at all that a worker needs before it takes work.
+func (w *Worker) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
-	for {
-		err := look(within)
-		if !errors.Is(err, agent.Timeout) || within.Err() != nil {
+	for _, look := range []func(context.Context) error{w.checkStore, w.checkAttributes, w.checkKeys} {
+		if err := w.patiently(ctx, look); err != nil {
 			return err
 		}
 	}
+	return nil
 }
+
+// patiently looks again where the server did not answer in time, and says so.
+func (w *Worker) patiently(ctx context.Context, look func(context.Context) error) error {
+	for {
+		err := look(ctx)
+		if !errors.Is(err, agent.Timeout) || ctx.Err() != nil {
+			return err
+		}
+		w.logger.Info("the server is too busy to be looked at; looking again", zap.Error(err))
+		select {
+		case <-ctx.Done():
+		case <-time.After(again):
+		}
+	}
+}
+
+// again is how long a worker waits between two looks.
+const again = time.Second
 
 // checkStore refuses transcripts that another worker could not read.
 func (w *Worker) checkStore(ctx context.Context) error {

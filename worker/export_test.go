@@ -1,6 +1,12 @@
 package worker
 
-import "github.com/fermata-agents/fermata/activities"
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/activities"
+)
 
 // Resolve is what the options come to.
 func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
@@ -9,4 +15,6 @@ func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
 var Loopback = loopback
 
 // Patiently is what waits for a busy server.
-var Patiently = patiently
+func Patiently(ctx context.Context, look func(context.Context) error) error {
+	return (&Worker{logger: zap.NewNop()}).patiently(ctx, look)
+}

@@ -109,12 +109,11 @@ func (w *Worker) Run(ctx context.Context) error {
 // Start begins to work. It refuses, with [agent.NotSetUp], to work for a
 // namespace that lacks a search attribute, with transcripts on this
 // machine's disk for a server elsewhere, or for runs that are encrypted with a key
-// that it does not have; [agent.Unreachable] tells that the server does not answer.
+// that it does not have; [agent.Unreachable] tells that the server does not answer, and
+// [agent.Timeout] that it did not within two minutes.
 func (w *Worker) Start(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{w.checkStore, w.checkAttributes, w.checkKeys} {
-		if err := patiently(ctx, look); err != nil {
-			return fmt.Errorf("worker refused to start: %w", err)
-		}
+	if err := w.check(ctx); err != nil {
+		return fmt.Errorf("worker refused to start: %w", err)
 	}
 	w.warnOfRouting(ctx)
 	for _, one := range w.all() {

@@ -18,6 +18,7 @@ type compose struct {
 
 // service is one of its services.
 type service struct {
+	Image       string
 	Environment map[string]string
 	Command     []string
 }
@@ -37,6 +38,12 @@ func readCompose(path string) (*compose, error) {
 		}
 	}
 	return &c, nil
+}
+
+// version is that of its image.
+func (s service) version() string {
+	_, version, _ := strings.Cut(s.Image, ":")
+	return "v" + version
 }
 
 // environ is this process's environment with that of the service, in which others

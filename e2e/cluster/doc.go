@@ -1,7 +1,7 @@
 // Cluster runs a command beside what a cluster has: a Temporal server of its own
 // process that keeps everything in PostgreSQL, a store in PostgreSQL that all share,
-// and keys of encryption. What the server is told is what docker-compose.yml tells
-// it, so that the file is tried where there are no containers.
+// and keys of encryption. The server is of the version that docker-compose.yml names, and
+// is told what the file tells it, so that the file is tried where there are no containers.
 //
 //	go run ./cluster -- go test .
 //

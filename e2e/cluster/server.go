@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -13,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
@@ -28,6 +29,7 @@ type cluster struct {
 	dir      string // logs and settings
 	database *pgtest.Server
 	server   *exec.Cmd
+	life     io.Closer     // the server ends when this is closed
 	ended    chan struct{} // closed when the server has
 	addr     string
 }
@@ -61,13 +63,25 @@ func start(ctx context.Context, dir, file string) (_ *cluster, err error) {
 
 // schema makes the tables, with the version's own files in the place of the image's.
 func (c *cluster) schema(ctx context.Context) error {
-	found, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "go.temporal.io/server").Output()
+	wanted := c.compose.Services["temporal"].version()
+	is, err := exec.CommandContext(ctx, "temporal-server", "--version").Output()
+	if err != nil {
+		return fmt.Errorf("temporal-server: %w", err)
+	}
+	if !strings.Contains(string(is), wanted[1:]) {
+		return fmt.Errorf("temporal-server is not %s, which the file names: %s", wanted, is)
+	}
+	var module struct{ Dir string }
+	found, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", "go.temporal.io/server@"+wanted).Output()
+	if err == nil {
+		err = json.Unmarshal(found, &module)
+	}
 	if err != nil {
 		return fmt.Errorf("finding Temporal's schema: %w", err)
 	}
 	const image = "/etc/temporal/schema"
 	schema := c.compose.Services["schema"]
-	schema.Command = []string{strings.ReplaceAll(strings.Join(schema.Command, "\n"), image, filepath.Join(strings.TrimSpace(string(found)), "schema"))}
+	schema.Command = []string{strings.ReplaceAll(strings.Join(schema.Command, "\n"), image, filepath.Join(module.Dir, "schema"))}
 	c.compose.Services["schema"] = schema
 	u, err := url.Parse(c.database.URL())
 	if err != nil {
@@ -113,9 +127,12 @@ func (c *cluster) serve(ctx context.Context) error {
 	}
 	defer said.Close()
 	c.addr = "127.0.0.1:" + env["FRONTEND_GRPC_PORT"]
-	c.server = exec.Command("temporal-server", "--allow-no-auth", "start")
+	// The shell ends the server when its input ends, also because this process was killed.
+	c.server = exec.Command("sh", "-c", `temporal-server --allow-no-auth start & read -r _; kill -KILL $!`)
 	c.server.Env, c.server.Stdout, c.server.Stderr = c.compose.Services["temporal"].environ(env), said, said
-	c.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if c.life, err = c.server.StdinPipe(); err != nil {
+		return err
+	}
 	if err := c.server.Start(); err != nil {
 		return err
 	}
@@ -186,7 +203,7 @@ func (c *cluster) answers(ctx context.Context) error {
 // stop ends all of it.
 func (c *cluster) stop() {
 	if c.server != nil && c.server.Process != nil {
-		_ = c.server.Process.Kill() // it may be gone already
+		_ = c.life.Close()
 		<-c.ended
 	}
 	if c.database != nil {

@@ -66,6 +66,9 @@ func kubernetes(path string, data []byte) []string {
 		}
 		f.where += fmt.Sprintf(": %s/%s", kind.Kind, m.GetName())
 		f.metadata("metadata", m.GetName(), m.GetLabels())
+		if name := kind.Kind + "/" + m.GetName(); f.names[name] != nil {
+			f.fault("the file has it twice")
+		}
 		where[object] = f.where
 		f.names[kind.Kind+"/"+m.GetName()] = object
 		objects = append(objects, object)
@@ -104,6 +107,9 @@ func (f *file) workload(object runtime.Object) {
 		f.pod("spec.template.spec", o.Spec.Template)
 	case *batch.Job:
 		f.pod("spec.template.spec", o.Spec.Template)
+	case *core.Namespace, *core.ConfigMap, *core.ServiceAccount, *core.Service, *policy.PodDisruptionBudget, *networking.NetworkPolicy, *autoscaling.HorizontalPodAutoscaler:
+	default:
+		f.fault("nobody has said what to look at in a %T", o)
 	}
 }
 

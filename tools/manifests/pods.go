@@ -16,8 +16,11 @@ var secretName = regexp.MustCompile(`(?i)(key|keys|token|password|passwd|secret|
 func (f *file) pod(field string, t core.PodTemplateSpec) {
 	f.pods = append(f.pods, t)
 	p := t.Spec
-	if s := p.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {
+	if s := p.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type == core.SeccompProfileTypeUnconfined {
 		f.fault("%s.securityContext: wants runAsNonRoot: true and a seccompProfile", field)
+	}
+	if p.HostNetwork || p.HostPID || p.HostIPC {
+		f.fault("%s: shares a namespace with its host", field)
 	}
 	if a := p.ServiceAccountName; a != "" && f.names["ServiceAccount/"+a] == nil {
 		f.fault("%s.serviceAccountName: the file has no ServiceAccount/%s", field, a)
@@ -36,6 +39,9 @@ func (f *file) pod(field string, t core.PodTemplateSpec) {
 func (f *file) volumes(field string, all []core.Volume) (names []string) {
 	for _, v := range all {
 		names = append(names, v.Name)
+		if v.HostPath != nil {
+			f.fault("%s.volumes %q: is a folder of the host", field, v.Name)
+		}
 		if v.ConfigMap == nil {
 			continue
 		}
@@ -68,6 +74,9 @@ func (f *file) container(field string, c core.Container, volumes []string) {
 		s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem ||
 		s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
 		f.fault("%s.securityContext: wants allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}", field)
+	}
+	if s != nil && (s.Privileged != nil && *s.Privileged || s.RunAsNonRoot != nil && !*s.RunAsNonRoot || s.RunAsUser != nil && *s.RunAsUser == 0) {
+		f.fault("%s.securityContext: takes back what the pod's says", field)
 	}
 	for _, m := range c.VolumeMounts {
 		if !slices.Contains(volumes, m.Name) {

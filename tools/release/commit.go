@@ -133,8 +133,8 @@ func (r *release) work() string { return filepath.Join(r.out, "work") }
 
 func (r *release) gopath(name string) string { return filepath.Join(r.work(), name) }
 
-// environment is that of a go command which knows the modules by the proxy alone: with
-// a GOPATH of its own in which they were never seen. What others have made
+// environment is that of a go command which knows the modules by the proxy alone, and
+// nothing of how somebody has set their own: with a GOPATH in which they were never seen. What others have made
 // comes from the user's module cache, so that it is not fetched again.
 func (r *release) environment(name string) ([]string, error) {
 	gopath := r.gopath(name)
@@ -146,7 +146,8 @@ func (r *release) environment(name string) ([]string, error) {
 		}
 	}
 	return []string{
-		"GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0", "GOBIN=",
+		"GOENV=off", "GOWORK=off", "GOFLAGS=-modcacherw", "CGO_ENABLED=0", "GOBIN=",
+		"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOSUMDB=" + r.sums,
 		"GOPATH=" + gopath, "GOMODCACHE=" + cache,
 		"GOPROXY=file://" + r.proxy() + "," + r.proxies, "GONOPROXY=none", "GONOSUMDB=" + ours,
 	}, nil

@@ -21,8 +21,8 @@ type release struct {
 	// date is that of the release's commits and tags.
 	date    time.Time
 	modules []*mod // each behind those that it requires
-	// proxies and cache are the user's GOPROXY and GOMODCACHE.
-	proxies, cache string
+	// proxies, cache and sums are the user's GOPROXY, GOMODCACHE and GOSUMDB.
+	proxies, cache, sums string
 }
 
 func main() {
@@ -85,11 +85,12 @@ func (r *release) prepare() (err error) {
 	if r.out, err = filepath.Abs(r.out); err != nil {
 		return err
 	}
-	said, err := command(r.top, nil, "go", "env", "GOPROXY", "GOMODCACHE")
+	said, err := command(r.top, nil, "go", "env", "GOPROXY", "GOMODCACHE", "GOSUMDB")
 	if err != nil {
 		return err
 	}
-	r.proxies, r.cache, _ = strings.Cut(said, "\n")
+	settings := strings.Split(said, "\n")
+	r.proxies, r.cache, r.sums = settings[0], settings[1], settings[2]
 	return nil
 }
 

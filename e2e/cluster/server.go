@@ -154,30 +154,32 @@ func (c *cluster) settings() (map[string]string, error) {
 		"POSTGRES_SEEDS": u.Hostname(), "DB_PORT": u.Port(), "POSTGRES_USER": u.User.Username(), "POSTGRES_PWD": password,
 		"BIND_ON_IP": "127.0.0.1", "LOG_LEVEL": "warn",
 	}
+	var ports []string
 	for _, part := range []string{"FRONTEND", "HISTORY", "MATCHING", "WORKER"} {
-		for _, port := range []string{part + "_GRPC_PORT", part + "_MEMBERSHIP_PORT"} {
-			if env[port], err = free(); err != nil {
-				return nil, err
-			}
-		}
+		ports = append(ports, part+"_GRPC_PORT", part+"_MEMBERSHIP_PORT")
 	}
-	env["FRONTEND_HTTP_PORT"], err = free()
-	return env, err
+	for _, port := range append(ports, "FRONTEND_HTTP_PORT") {
+		l, err := free()
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // when all are found, so that none is found twice
+		env[port] = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	return env, nil
 }
 
 // free finds a port that nobody has, under 32768: Temporal keeps ports of members in
 // a smallint of PostgreSQL.
-func free() (string, error) {
+func free() (l net.Listener, err error) {
 	const least, most, tries = 10_000, 1 << 15, 100
-	var err error
 	for range tries {
-		port := strconv.Itoa(least + rand.IntN(most-least))
-		var l net.Listener
-		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			return port, l.Close()
+		l, err = net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(least+rand.IntN(most-least)))
+		if err == nil {
+			return l, nil
 		}
 	}
-	return "", err
+	return nil, err
 }
 
 // answers waits until the server does.

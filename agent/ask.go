@@ -66,6 +66,9 @@ type ToolAnswer struct {
 	// Declined tells that nobody answers: it was rejected, for the reason in Text, or its
 	// time was over.
 	Declined bool `json:"declined,omitempty"`
+	// Expired tells that nobody answered until the question's deadline. The answer is
+	// then the question's default, or Declined where it has none. The runtime alone sets it.
+	Expired bool `json:"expired,omitempty"`
 	// State is what the question had as its own. Of the answers of a call only the
 	// last has it.
 	State json.RawMessage `json:"state,omitempty"`

@@ -50,23 +50,27 @@ func (s *step) callAgain(r Request, a agent.ToolAnswer) {
 }
 
 // maxAnswers bounds what one call is answered with, in bytes: all of it is handed to
-// the call each time that it is made.
+// the call each time that it is made. Data counts twice, as it is handed over: as a
+// text, too.
 const maxAnswers = 256 << 10
 
 // mayAnswer refuses an answer that would be too much for the call that asks.
 func (s *step) mayAnswer(r Request, d decision) error {
 	size := 0
 	for _, a := range s.Calls[s.callIndex(r.CallID)].Answers {
-		size += max(len(a.Text), len(a.Data))
+		size += len(a.Text) + len(a.Data)
 	}
+	path := "text"
 	switch {
-	case d.answer != nil:
-		size += len(d.answer.Text) + len(d.answer.Data)
 	case d.reject != nil:
-		size += len(d.reject.Reason)
+		size, path = size+len(d.reject.Reason), "reason"
+	case len(d.answer.Data) > 0:
+		size, path = size+2*len(d.answer.Data), "data"
+	default:
+		size += len(r.said(d.answer))
 	}
 	if size > maxAnswers {
-		return s.refuseAs(agent.TooLarge, "request", "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
+		return s.refuseAs(agent.TooLarge, path, "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
 	}
 	return nil
 }

@@ -181,19 +181,23 @@ func TestAChildsAnswerIsCut(t *testing.T) {
 func TestAnswersToACallAreBounded(t *testing.T) {
 	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Model: "m"}, Toolset: []agent.ToolSpec{{Name: "paint"}}})
 	d.asks(agent.ToolCall{ID: "t1.1", Tool: "paint", Arguments: json.RawMessage(`{}`)})
-	half := json.RawMessage(`"` + strings.Repeat("x", maxAnswers/2) + `"`)
+	text := strings.Repeat("x", maxAnswers/2+1)
+	quarter := json.RawMessage(`"` + text[:maxAnswers/4] + `"`) // it counts twice: it is a text, too
 	ask := func() string {
 		d.step(Returned{Result: agent.ToolResult{Call: "t1.1", Tool: "paint", Status: agent.CallOK}, Ask: &agent.ToolQuestion{Text: "Which?"}})
 		return d.state.Requests[0].ID
 	}
-	d.step(Said{Command: agent.AnswerOrder{Request: ask(), Data: half}})
+	d.step(Said{Command: agent.AnswerOrder{Request: ask(), Data: quarter}})
 	request := ask()
-	for _, long := range []agent.Command{
-		agent.AnswerOrder{Request: request, Data: half}, agent.AnswerOrder{Request: request, Text: string(half)}, agent.RejectOrder{Request: request, Reason: string(half)},
+	for path, long := range map[string]agent.Command{
+		"data": agent.AnswerOrder{Request: request, Data: quarter}, "text": agent.AnswerOrder{Request: request, Text: text}, "reason": agent.RejectOrder{Request: request, Reason: text},
 	} {
 		_, _, err := Step(d.state, Moment{}, Said{Command: long})
 		require.ErrorIs(t, err, agent.TooLarge)
 		require.ErrorContains(t, err, "the answers to what call t1.1 asks would have")
+		var refused *agent.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, path, refused.Path)
 	}
 	d.step(Said{Command: agent.AnswerOrder{Request: request, Text: "red"}})
 	require.Len(t, d.state.Calls[0].Answers, 2)

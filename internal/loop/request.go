@@ -154,16 +154,14 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if !slices.Contains(wants, kind) {
 		return s.refuseAs(agent.InvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
 	}
-	if r.Again {
-		if err := s.mayAnswer(r, d); err != nil {
-			return err
-		}
-	}
 	if len(r.Approvers) > 0 && !slices.Contains(r.Approvers, d.approver) {
 		return s.refuseAs(agent.Denied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))
 	}
 	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
 		return s.refuseAs(agent.InvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
+	}
+	if r.Again {
+		return s.mayAnswer(r, d)
 	}
 	if d.approve == nil {
 		return nil
@@ -185,14 +183,7 @@ func (s *step) sameDigest(r Request, digest string) error {
 }
 
 func (s *step) replyTo(r Request, d decision) {
-	a := d.answer
-	text := a.Text
-	switch {
-	case a.Choice != nil:
-		text = r.Choices[*a.Choice]
-	case len(a.Data) > 0:
-		text = string(a.Data)
-	}
+	a, text := d.answer, r.said(d.answer)
 	s.close(r, d, "answer", "answered")
 	if r.Type == agent.LimitAsk {
 		s.limitDecided(r, text)
@@ -203,6 +194,17 @@ func (s *step) replyTo(r Request, d decision) {
 		return
 	}
 	s.result(r.CallID, agent.CallOK, text)
+}
+
+// said is an answer as a text.
+func (r Request) said(a *agent.AnswerOrder) string {
+	switch {
+	case a.Choice != nil:
+		return r.Choices[*a.Choice]
+	case len(a.Data) > 0:
+		return string(a.Data)
+	}
+	return a.Text
 }
 
 func (s *step) rejected(r Request, d decision) {
@@ -351,7 +353,7 @@ func (s *step) expire(r Request) {
 	case r.Type == agent.Approval:
 		s.result(r.CallID, agent.CallRejected, "Not executed: nobody approved it in time.")
 	case r.Again:
-		s.callAgain(r, agent.ToolAnswer{Text: r.Default, By: "deadline", Declined: r.Default == ""})
+		s.callAgain(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
 	case r.Default != "":
 		s.result(r.CallID, agent.CallOK, r.Default)
 	default:

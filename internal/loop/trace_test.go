@@ -122,6 +122,9 @@ func effectText(e Effect) string {
 			if a.Declined {
 				text += " (declined)"
 			}
+			if a.Expired {
+				text += " (expired)"
+			}
 			if len(a.State) > 0 {
 				text += ", kept " + string(a.State)
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -58,6 +59,22 @@ func asker() *sdk.Server {
 	add("pay", pay)
 	add("ask", during(consent, account))
 	add("twice", during(sure, sure))
+	add("linger", linger)
+	// after asks, but lets linger ask first.
+	add("after", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if lingers.Load() {
+			close(afterBegan)
+			<-lingered
+		}
+		return during(sure)(ctx, req)
+	})
+	// signed is pay that wants a page opened when it has its first answers.
+	add("signed", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if _, err := os.Stat(os.Getenv(effects) + ".signed-in"); err != nil && req.Params.RequestState == "first" {
+			return nil, sdk.URLElicitationRequiredError([]*sdk.ElicitParams{signIn})
+		}
+		return pay(ctx, req)
+	})
 	add("many", func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		requests := sdk.InputRequestMap{}
 		for i := range 17 {
@@ -101,6 +118,24 @@ func pay(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, erro
 	}
 	effect("paid with %v", req.Params.Meta["com.github.fermata-agents/idempotency-key"])
 	return text(req.Params.RequestState + " " + told("page")), nil
+}
+
+// What linger and after tell one another, where one process is at both.
+var (
+	lingers              atomic.Bool
+	afterBegan, lingered = make(chan struct{}), make(chan struct{})
+)
+
+// linger does not end when it is cancelled: it asks once more while after is called.
+func linger(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	lingers.Store(true)
+	_, _ = req.Session.Elicit(ctx, account)
+	<-afterBegan
+	if r, err := req.Session.Elicit(context.WithoutCancel(ctx), sure); err == nil {
+		effect("linger was told %s", r.Action)
+	}
+	close(lingered)
+	return text("late"), nil
 }
 
 // during asks in the middle of its call, as servers did before there were rounds.

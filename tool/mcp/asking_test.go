@@ -109,7 +109,7 @@ func TestRounds(t *testing.T) {
 
 	d.rig = fresh()
 	q = d.answer(said("giro")).asked()
-	require.Equal(t, "Sign in at the bank.\nOpen this page, if you trust it, and answer when you are done: https://bank.example.com/in?state=77", q.Text)
+	require.Equal(t, "Sign in at the bank.\nOpen this page, if you trust it, and answer when you are done: https://bank.example.com/in?state=77\nIts host is bank.example.com", q.Text)
 	require.Equal(t, []string{"done", "decline"}, q.Choices)
 	require.Empty(t, q.Schema)
 	require.Empty(t, done())
@@ -125,7 +125,7 @@ func TestRoundsDeclined(t *testing.T) {
 	env, _ := counter(t)
 	for want, a := range map[string]agent.ToolAnswer{
 		"decline": {Text: "no", By: "ana", Declined: true},
-		"cancel":  {By: "deadline", Declined: true},
+		"cancel":  {Declined: true, Expired: true},
 	} {
 		d := &dialogue{t: t, rig: setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env}), tool: "pay"}
 		for range 3 {
@@ -138,7 +138,7 @@ func TestRoundsDeclined(t *testing.T) {
 	d := &dialogue{t: t, rig: setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env}), tool: "pay"}
 	for range 3 {
 		d.asked()
-		d.answer(agent.ToolAnswer{Text: "continue", By: "deadline"})
+		d.answer(agent.ToolAnswer{Text: "continue", Expired: true})
 	}
 	require.Equal(t, "second cancelnullaccept{\"account\":\"continue\"} cancelnull", d.done())
 }
@@ -203,6 +203,65 @@ func TestReplay(t *testing.T) {
 	}
 	require.Equal(t, <-twice, <-twice)
 	require.Equal(t, strings.Repeat("paid with r/t1.1\n", 4), done())
+
+	// Several that ask at once: each asks, whichever has the connection first.
+	asks := make(chan error, 3)
+	for range cap(asks) {
+		go func() {
+			_, _, err := (&dialogue{t: t, rig: d.rig, tool: "ask"}).call()
+			asks <- err
+		}()
+	}
+	for range cap(asks) {
+		require.ErrorIs(t, <-asks, tool.ErrAsked)
+	}
+}
+
+// A server may go on with a call that was cancelled. What that asks is not answered with
+// what people have said to another.
+func TestReplayKeepsCallsApart(t *testing.T) {
+	env, done := counter(t)
+	env[old] = "1"
+	r := setup(t, "asks", mcp.Options{Elicit: mcp.ElicitReplay, Env: env})
+	after := &dialogue{t: t, rig: r, tool: "after"}
+	require.Equal(t, "Really?", after.asked().Text)
+	after.answer(said("accept"))
+	require.Equal(t, "From which account?", (&dialogue{t: t, rig: r, tool: "linger"}).asked().Text)
+	require.Equal(t, "acceptnull", after.done())
+	require.Equal(t, "paid with r/t1.1\n", done())
+}
+
+// A page that is wanted when a round is answered already takes nothing from that.
+func TestPageAfterARound(t *testing.T) {
+	env, done := counter(t)
+	d := &dialogue{t: t, rig: setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env}), tool: "signed"}
+	d.asked()
+	d.answer(data(`{"pay":true}`)).asked()
+	require.Contains(t, d.answer(said("giro")).asked().Text, "https://bank.example.com/in")
+	require.Contains(t, d.answer(said("done")).asked().Text, "https://bank.example.com/in", "they were not, and are asked again")
+	require.NoError(t, os.WriteFile(env[effects]+".signed-in", nil, 0o600))
+	require.Contains(t, d.answer(said("done")).asked().Text, "Sign in at the bank.") // its second round
+	require.Equal(t, `second accept{"pay":true}accept{"account":"giro"} declinenull`, d.answer(said("decline")).done())
+	require.Equal(t, "paid with r/t1.1\n", done())
+}
+
+// A deadline that passes is told from a person who calls himself so.
+func TestDeadlineIsNobody(t *testing.T) {
+	env, _ := counter(t)
+	r := setup(t, "asks", mcp.Options{Elicit: mcp.ElicitRounds, Env: env})
+	s := testsuite.New(t, &testsuite.Options{
+		Worker: &worker.Options{Sources: []tool.Source{r}, Agents: []agent.Definition{{
+			Name: "payer", Model: "m", Tools: []string{"mcp:tickets"}, Asking: agent.Patience{Deadline: agent.Duration(time.Hour)},
+		}}},
+		Model: testsuite.NewScript(testsuite.Reply{Match: "go", Calls: []testsuite.Call{{Tool: "tickets__pay"}}}, testsuite.Reply{Match: "decline", Text: "done"}),
+	})
+	run := s.Start("payer", "go", nil)
+	run.Say(agent.RejectOrder{Order: agent.Order{By: "deadline"}, Request: run.Rest().Requests[0].ID, Reason: "no"})
+	require.Equal(t, "q-2", run.Rest().Requests[0].ID)
+	s.FastForward(90 * time.Minute)
+	run.Say(agent.RejectOrder{Request: run.Rest().Requests[0].ID, Reason: "no"})
+	run.Completed()
+	require.Equal(t, "second declinenullcancelnull declinenull", run.Transcript()[2].Parts[0].Result.Text)
 }
 
 // A server of old that is not said to be made again is told that nobody is there, and so
@@ -245,7 +304,13 @@ func TestElicitOfServersThatKnowNoNewest(t *testing.T) {
 	for _, kind := range []string{"strict", "modern", "chatty"} {
 		require.Equal(t, "done", setup(t, kind, mcp.Options{Elicit: mcp.ElicitReplay}).ok(t, "one", ""), kind)
 	}
-	err := mcp.New("tickets", []string{"x"}, &mcp.Options{Elicit: "always"}).Err()
+	_, err := setup(t, "neither", mcp.Options{Elicit: mcp.ElicitRounds}).List(t.Context())
+	require.ErrorContains(t, err, "(exit status 2)")
+	require.ErrorContains(t, err, "no licence; before that, with another handshake: the MCP server tickets ended while it started (exit status 1)")
+	_, err = setup(t, "failing", mcp.Options{Elicit: mcp.ElicitRounds}).List(t.Context())
+	require.ErrorContains(t, err, "exit status 4")
+	require.NotContains(t, err.Error(), "before that", "it is said once")
+	err = mcp.New("tickets", []string{"x"}, &mcp.Options{Elicit: "always"}).Err()
 	require.ErrorIs(t, err, agent.InvalidInput)
 	require.EqualError(t, err, `MCP server tickets: elicit is "always"; it is rounds or replay, or left out`)
 }

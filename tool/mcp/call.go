@@ -70,7 +70,10 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 		return "", err
 	}
 	ctx, again, over, err := t.replaying(ctx, l)
-	if err != nil {
+	switch {
+	case errors.Is(err, errMoved):
+		return "", err
+	case err != nil:
 		return "", tool.Refuse("the MCP server %s was at another call for too long; nothing was done: %w", s.name, err)
 	}
 	defer over()
@@ -150,6 +153,8 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 		return fmt.Errorf("the MCP server %s was closed %s", s.name, when)
 	case s.url != nil && (answer == nil || t.status() >= 300):
 		return s.astray(l, t, err, when)
+	case answer == nil && when != duringCall && errors.Is(l.peer.broken(), errGivenUp):
+		return errMoved
 	case answer == nil && l.peer.broken() == nil:
 		return fmt.Errorf("the MCP server %s does not answer as it should: %w", s.name, err)
 	case answer == nil:

@@ -66,9 +66,10 @@
 // and nothing here waits for its answer. A server of protocol 2026-07-28 answers a call
 // with its questions, and the call goes on with the answers, in whatever process. One of
 // an older protocol asks in the middle of a call and waits: with [ElicitReplay] the call
-// is cancelled and made again, else the server is told that there is nobody, and told no
-// if it asks all the same, and the model is told of the question. One that refuses a
-// call until somebody has opened a page has the call made again when they have.
+// is cancelled and made again, over a connection of its own, else the server is told
+// that there is nobody, and told no if it asks all the same, and the model is told of
+// the question. One that refuses a call until somebody has opened a page has the call
+// made again when they have.
 //
 // # Protocol versions
 //
@@ -76,5 +77,7 @@
 // one that answers it with an error is started once more and asked for
 // server/discover first, as the SDK does by itself: there are servers that end
 // when they are asked that (modelcontextprotocol/go-sdk issue 1177). With
-// [Options.Elicit] it is the other way round.
+// [Options.Elicit] it is the other way round, and one that ends or says nothing is
+// started once more, too; a server that refuses for another reason, as for a wrong
+// token, is not asked twice.
 package mcp

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,6 +70,9 @@ func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 		if err != nil || page.Host == "" || page.Scheme != "https" && page.Scheme != "http" || len(p.URL) > maxURL || strings.ContainsFunc(p.URL, unicode.IsControl) {
 			return want{}, errors.New("it asks to open a page that has no URL of https:// or http://, or a very long one")
 		}
+		if page.User != nil {
+			return want{}, errors.New("it asks to open a page whose URL has a user in it, which people take for the host")
+		}
 		w.URL = s.said(page.String())
 	case p.Mode != "" && p.Mode != "form":
 		return want{}, fmt.Errorf("it asks in the mode %q, which is unknown", cut(clean(p.Mode), maxShown))
@@ -92,10 +96,39 @@ type form struct {
 }
 
 type field struct {
-	Type        string `json:"type"`
-	Title       string `json:"title"`
-	Description string `json:"description"`
-	Enum        []any  `json:"enum"`
+	Type        string          `json:"type"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Default     json.RawMessage `json:"default"`
+	options
+	Items options `json:"items"`
+}
+
+// options are the values that there are to choose from, in one of the forms that the
+// protocol has had for them.
+type options struct {
+	Enum      []any    `json:"enum"`
+	EnumNames []string `json:"enumNames"` // of Enum, one by one
+	OneOf     []titled `json:"oneOf"`
+	AnyOf     []titled `json:"anyOf"`
+}
+
+type titled struct {
+	Const any    `json:"const"`
+	Title string `json:"title"`
+}
+
+// list has each value with what it is called.
+func (o options) list() []titled {
+	list := slices.Concat(o.OneOf, o.AnyOf)
+	for i, v := range o.Enum {
+		t := titled{Const: v}
+		if i < len(o.EnumNames) {
+			t.Title = o.EnumNames[i]
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // formOf is a form's schema; nil for one without fields.
@@ -166,7 +199,7 @@ func (w want) question(server, wrong string) agent.ToolQuestion {
 	q.Context = "The MCP server " + server + " asks this, and is told what is answered."
 	switch {
 	case w.URL != "":
-		q.Text += "\nOpen this page, if you trust it, and answer when you are done: " + w.URL
+		q.Text += "\nOpen this page, if you trust it, and answer when you are done: " + w.URL + "\nIts host is " + w.host()
 	case w.Schema != nil:
 		q.Context += " Answer with JSON:" + fields(w.Schema)
 	}
@@ -176,7 +209,17 @@ func (w want) question(server, wrong string) agent.ToolQuestion {
 	return q
 }
 
-// fields tells people what a form has, in its order by name.
+// host is whom the page is of; empty where there is none to open.
+func (w want) host() string {
+	page, err := url.Parse(w.URL)
+	if err != nil {
+		return w.URL
+	}
+	return page.Host
+}
+
+// fields tells people what a form has, in its order by name. What is left out is not
+// filled in for them: the server does that by its defaults, if it does.
 func fields(schema json.RawMessage) string {
 	var f form
 	if json.Unmarshal(schema, &f) != nil {
@@ -189,9 +232,10 @@ func fields(schema json.RawMessage) string {
 		if !slices.Contains(f.Required, name) {
 			b.WriteString(", may be left out")
 		}
-		for i, v := range p.Enum {
-			b.WriteString([]string{", one of ", ", "}[min(i, 1)] + fmt.Sprint(v))
+		if len(p.Default) > 0 {
+			fmt.Fprintf(&b, ", by default %s", p.Default)
 		}
+		b.WriteString(among(", one of ", p.list()) + among(", some of ", p.Items.list()))
 		if about := strings.Trim(p.Title+". "+p.Description, ". "); about != "" {
 			b.WriteString(" (" + about + ")")
 		}
@@ -199,24 +243,34 @@ func fields(schema json.RawMessage) string {
 	return cut(b.String(), maxFields)
 }
 
-// byDeadline is who answers where nobody did in time.
-const byDeadline = "deadline"
+// among says which values there are to choose from.
+func among(words string, values []titled) string {
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprint(&b, words, v.Const)
+		if v.Title != "" {
+			b.WriteString(" (" + v.Title + ")")
+		}
+		words = ", "
+	}
+	return b.String()
+}
 
 // answered is what the server is told. A person's answer that does not fit is wrong,
 // and asked for again; nobody is there to be asked again whom a deadline answers for.
 func (w want) answered(a agent.ToolAnswer) (result *sdk.ElicitResult, wrong string) {
 	action, data := actAccept, map[string]any(nil)
 	switch {
-	case a.Declined && a.By != byDeadline:
-		action = actDecline
-	case a.Declined:
+	case a.Declined && a.Expired:
 		action = actCancel
+	case a.Declined:
+		action = actDecline
 	case w.Schema != nil:
 		data, wrong = w.filled(a)
 	default:
 		action, wrong = w.chosen(a)
 	}
-	if wrong != "" && a.By == byDeadline {
+	if wrong != "" && a.Expired {
 		action, data, wrong = actCancel, nil, ""
 	}
 	return &sdk.ElicitResult{Action: action, Content: data}, wrong
@@ -246,17 +300,19 @@ func (w want) filled(a agent.ToolAnswer) (data map[string]any, wrong string) {
 	if len(raw) == 0 {
 		raw = []byte(a.Text)
 	}
-	if json.Unmarshal(raw, &data) != nil || data == nil {
+	if exactly(raw, &data) != nil || data == nil {
 		if data = w.alone(raw); data == nil {
 			return nil, "it is no JSON object with the fields of the form"
 		}
 	}
 	schema, err := resolve(w.Schema)
+	var plain map[string]any // the schema knows no numbers as they were written
 	if err == nil {
-		err = schema.ApplyDefaults(&data)
+		raw, _ = json.Marshal(data) // out of JSON
+		err = json.Unmarshal(raw, &plain)
 	}
 	if err == nil {
-		err = schema.Validate(data)
+		err = schema.Validate(plain)
 	}
 	if err != nil {
 		return nil, err.Error()
@@ -272,11 +328,21 @@ func (w want) alone(raw []byte) map[string]any {
 	}
 	for name, p := range f.Properties {
 		var value any
-		err := json.Unmarshal(raw, &value)
+		err := exactly(raw, &value)
 		if _, quoted := value.(string); err != nil || p.Type == "string" && !quoted {
 			value = string(raw)
 		}
 		return map[string]any{name: value}
 	}
 	return nil
+}
+
+// exactly reads JSON and leaves its numbers as they were written.
+func exactly(raw []byte, v any) error {
+	if !json.Valid(raw) {
+		return errors.New("it is no JSON")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode(v)
 }

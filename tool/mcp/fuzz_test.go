@@ -182,7 +182,7 @@ func FuzzElicit(f *testing.F) {
 		`{"mode":"url","message":"?","url":"https://example.com/\u0000"}`, `{"mode":"url","url":"javascript:alert(1)"}`, `{"mode":"form","requestedSchema":{"type":"object","properties":{}}}`,
 		`{"requestedSchema":{"type":"object","properties":{"a":{"type":"string","$Ref":"#/properties/a"}}}}`, `{"requestedSchema":{"type":"object","properties":{"a":{"type":"array","items":{"enum":["x"]}}}}}`, `null`,
 	} {
-		for _, answer := range []string{`{"pay":false}`, `done`, `null`, `"x"`, `["x"]`, `{"a":null}`, ``} {
+		for _, answer := range []string{`{"pay":false}`, `done`, `null`, `"x"`, `["x"]`, `{"a":null}`, `{"n":1e999999999}`, ``} {
 			f.Add([]byte(asked), answer, false)
 		}
 	}
@@ -220,7 +220,7 @@ func FuzzElicit(f *testing.F) {
 			require.True(t, result.Content == nil || result.Action == actAccept && w.Schema != nil)
 			_, err := json.Marshal(result)
 			require.NoError(t, err)
-			a.By = byDeadline
+			a.Expired = true
 			_, wrong = kept.answered(a)
 			require.Empty(t, wrong, "nobody is there to be asked again")
 		}

@@ -210,6 +210,12 @@ func TestWrongHeaders(t *testing.T) {
 	require.NotContains(t, r.log.String(), wrong)
 	require.NotContains(t, r.log.String(), "hidden")
 
+	// It is not the form of the handshake that is refused: there is no other try.
+	r = reach(t, server.URL, mcp.Options{Elicit: mcp.ElicitRounds})
+	_, err = r.List(t.Context())
+	require.ErrorContains(t, err, "401 Unauthorized")
+	require.NotContains(t, r.log.String(), "trying another")
+
 	// A token that ends while there is a session.
 	var valid atomic.Bool
 	valid.Store(true)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -58,25 +59,47 @@ type listener struct {
 	asked    []string // what the server wanted to ask a person meanwhile
 }
 
-// dial starts or reaches the server and shakes hands.
+// dial starts or reaches the server and shakes hands: in another way where the first
+// may be what it does not understand.
 func (s *Server) dial(ctx context.Context) (*link, error) {
 	first, second := commonProtocol, newestProtocol
 	begin, cancel := ctx, context.CancelFunc(func() {})
 	if s.opts.Elicit != "" {
 		first, second = second, first
-		begin, cancel = context.WithTimeoutCause(ctx, s.opts.startTimeout()/2, errStartTime)
+		begin, cancel = lately(ctx, s.opts.startTimeout()/2)
 	}
 	defer cancel()
 	l, err := s.handshake(begin, first)
-	refused := refusal{}
+	var refused refusal
+	var lost unheard
 	switch {
 	case err == nil || ctx.Err() != nil || s.isClosed():
 		return l, err
-	case s.opts.Elicit != "", errors.As(err, &refused) && refused.form:
+	case errors.As(err, &refused) && refused.form, s.opts.Elicit != "" && errors.As(err, &lost):
 		s.log.Info("MCP server refuses the handshake, trying another", "error", err)
-		return s.handshake(ctx, second)
+	default:
+		return nil, err
 	}
-	return nil, err
+	l, again := s.handshake(ctx, second)
+	if again != nil && again.Error() != err.Error() {
+		again = fmt.Errorf("%w; before that, with another handshake: %w", again, err)
+	}
+	return l, again
+}
+
+// unheard is the error of a handshake in which a server ended or said nothing: there
+// are some that do so when they do not understand.
+type unheard struct{ error }
+
+// late is the cause of a start that takes too long, and how long it was given.
+type late time.Duration
+
+// Error is as [error] wants it.
+func (l late) Error() string { return fmt.Sprintf("it did not answer within %s", time.Duration(l)) }
+
+// lately gives a start its time.
+func lately(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, most, late(most))
 }
 
 func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) {

@@ -29,9 +29,11 @@ type process struct {
 	errors *os.File // the server's standard error
 	stderr *tail
 
-	mu     sync.Mutex
-	reaped bool
-	exited chan struct{} // closed when it has ended and its last words are known
+	mu      sync.Mutex
+	session *sdk.ClientSession
+	left    error // why the next call has another one; nil while it has this
+	reaped  bool
+	exited  chan struct{} // closed when it has ended and its last words are known
 }
 
 func (s *Server) launch() (*process, error) {
@@ -74,20 +76,57 @@ func (s *Server) launch() (*process, error) {
 
 func (p *process) transport() sdk.Transport { return p.conn }
 
-func (p *process) broken() error { return p.conn.broken() }
+func (p *process) broken() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left != nil {
+		return p.left
+	}
+	return p.conn.broken()
+}
 
-func (p *process) leave(reason error) { p.conn.breakOff(reason) }
+// leave ends nothing yet: what else is under way goes on, and the server still has to
+// hear which call was cancelled.
+func (p *process) leave(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = reason
+}
 
-// retire ends a process whose connection is broken; it may not have ended yet.
-func (p *process) retire() { p.stop() }
+// retire ends a process whose connection is broken or left; it may not have ended yet.
+func (p *process) retire() {
+	p.mu.Lock()
+	session := p.session
+	p.mu.Unlock()
+	within(2*grace, func() { session.Close() }) // when what is under way has ended
+	p.stop()
+}
+
+// within does something, and waits for it no longer than that.
+func within(most time.Duration, do func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		do()
+	}()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-timer.C:
+	}
+}
 
 // met begins to wait for the end of a server that nobody wants to end.
 func (p *process) met(session *sdk.ClientSession) {
+	p.mu.Lock()
+	p.session = session
+	p.mu.Unlock()
 	s := p.server
 	s.log.Info("MCP server started", "pid", p.cmd.Process.Pid, "protocol", session.InitializeResult().ProtocolVersion)
 	go func() {
 		<-p.exited
-		if !s.isClosed() {
+		if !s.isClosed() && !errors.Is(p.broken(), errGivenUp) {
 			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.String())
 		}
 	}()
@@ -95,18 +134,19 @@ func (p *process) met(session *sdk.ClientSession) {
 
 func (p *process) unmet(ctx context.Context, err error) error {
 	s, answer := p.server, answered(err)
+	var slow late
 	switch {
 	case answer != nil:
 		p.stop()
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true})
-	case errors.Is(context.Cause(ctx), errStartTime):
+	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
-		return fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, s.opts.startTimeout(), s.shown(), p.words())
+		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, time.Duration(slow), s.shown(), p.words())}
 	case ctx.Err() != nil:
 		p.stop()
 		return s.errClosed()
 	case p.broken() != nil:
-		return fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words())
+		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words())}
 	}
 	p.stop()
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words())

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +20,13 @@ var errAsks = errors.New("it asks a person; the call is made again with the answ
 // answer. The server gives the question up when it hears that the call is cancelled;
 // answered before, it could go on with its work.
 const patience = 5 * time.Second
+
+// errGivenUp is why a connection is left after a call in it was cancelled: the server
+// may still be at that, and its next question would be taken for one of another call.
+var errGivenUp = errors.New("a call in it was given up, and may still ask")
+
+// errMoved is the error of who has waited for a turn on a connection that was left.
+var errMoved = errors.New("the connection was left meanwhile; nothing was done")
 
 // replay answers what a server asks in the middle of a call that is made again, and
 // cancels the call at what has no answer yet.
@@ -38,9 +44,7 @@ type replay struct {
 // digest is what a question is known by when it is asked again. Of a page it is the
 // host: the rest may be made for each call.
 func (w want) digest() string {
-	if page, err := url.Parse(w.URL); w.URL != "" && err == nil {
-		w.URL = page.Host
-	}
+	w.URL = w.host()
 	raw, _ := json.Marshal(w) // texts and JSON alone
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:8])
@@ -48,7 +52,8 @@ func (w want) digest() string {
 
 // replaying lets what the server asks during a call be answered, where that is
 // possible. It waits for its turn: which call a question belongs to is only known
-// where there is one. stop has to be called when the call is over.
+// where there is one. stop has to be called when the call is over; where the server
+// was not heard to have ended it, the next call has a connection of its own.
 func (t *talk) replaying(ctx context.Context, l *link) (_ context.Context, r *replay, stop func(), err error) {
 	if t.server.opts.Elicit != ElicitReplay || l.rounds() {
 		return ctx, nil, func() {}, nil
@@ -58,12 +63,19 @@ func (t *talk) replaying(ctx context.Context, l *link) (_ context.Context, r *re
 	case <-ctx.Done():
 		return nil, nil, nil, context.Cause(ctx)
 	}
+	if l.peer.broken() != nil {
+		<-l.calling
+		return nil, nil, nil, errMoved
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	r = &replay{talk: t, cancel: cancel, over: make(chan struct{}), used: make([]bool, len(t.answers))}
 	l.setReplay(r)
 	return ctx, r, func() {
 		l.setReplay(nil)
 		close(r.over)
+		if ctx.Err() != nil {
+			l.peer.leave(errGivenUp)
+		}
 		cancel(nil)
 		<-l.calling
 	}, nil

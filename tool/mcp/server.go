@@ -38,7 +38,8 @@ type Options struct {
 	Elicit Elicit
 	// StartTimeout caps how long the server may take to start or be reached and
 	// answer the handshake, and to list its tools; zero means 10s. A command that has
-	// to be downloaded first, as by npx, may need more the first time.
+	// to be downloaded first, as by npx, may need more the first time. With Elicit half
+	// of it is for each of two handshakes, where the server takes the first for nothing.
 	StartTimeout time.Duration
 	// CallTimeout caps one call; zero leaves it to the runtime, whose cap is ten
 	// minutes. It becomes the tools' [agent.ToolSpec.Timeout], too.
@@ -206,22 +207,26 @@ func (s *Server) shown() string {
 }
 
 // with does something over a link. A session that the server has forgotten is begun
-// anew, once: nothing was done in it.
+// anew, once: nothing was done in it. Nor was it in one that others have left.
 func (s *Server) with(ctx context.Context, do func(*link) error) error {
-	for last := false; ; last = true {
+	for last := false; ; {
 		l, err := s.connected(ctx)
 		if err != nil {
 			return err
 		}
 		err = do(l)
 		var gone forgotten
-		if !errors.As(err, &gone) {
+		switch {
+		case errors.Is(err, errMoved):
+			continue
+		case !errors.As(err, &gone):
 			return err
 		}
 		l.peer.leave(gone.error)
 		if last {
 			return gone.error
 		}
+		last = true
 	}
 }
 
@@ -245,7 +250,7 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 	}
 	next := s.next
 	if next == nil {
-		begin, cancel := context.WithTimeoutCause(context.Background(), s.opts.startTimeout(), errStartTime)
+		begin, cancel := lately(context.Background(), s.opts.startTimeout())
 		next = &start{cancel: cancel, done: make(chan struct{})}
 		s.next = next
 		go s.begin(begin, next)
@@ -258,8 +263,6 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		return nil, fmt.Errorf("waiting for the MCP server %s to start: %w", s.name, context.Cause(ctx))
 	}
 }
-
-var errStartTime = errors.New("the time to start is up")
 
 func (s *Server) errClosed() error {
 	return tool.Refuse("the MCP server %s is closed", s.name)

@@ -53,6 +53,7 @@ var servers = map[string]func(){
 	"bare":     bare,
 	"wanting":  wanting,
 	"asks":     asks,
+	"neither":  neither,
 }
 
 func fail(status int, words ...string) {
@@ -231,6 +232,16 @@ func strict() {
 		}
 		first = false
 		respond(line)
+	})
+}
+
+// neither ends whatever it hears first, each time for another reason.
+func neither() {
+	read(func(line string) {
+		if strings.Contains(line, `"initialize"`) {
+			fail(2, "no licence")
+		}
+		fail(1, "expected initialize")
 	})
 }
 

@@ -35,6 +35,9 @@ type kept struct {
 	State string `json:"state,omitempty"`
 	// Asked has for each answer what it was asked by, in a replay: see digest.
 	Asked []string `json:"asked,omitempty"`
+	// Round is what the call goes on with after a page, where it was made with the
+	// answers of a round already.
+	Round *kept `json:"round,omitempty"`
 }
 
 // talk is a call with what was asked and answered in it so far.
@@ -53,12 +56,26 @@ func (s *Server) resume(c *tool.Call) (*talk, error) {
 	if len(t.answers) == 0 {
 		return t, nil
 	}
-	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || t.kept.Before > len(t.answers) {
+	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || !t.kept.fits(len(t.answers)) {
 		return nil, agent.Errorf(agent.Incompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
 	if t.kept.How == byReplay {
 		return t, nil
 	}
+	if err := t.take(); err != nil || t.kept.Round == nil {
+		return t, err
+	}
+	t.kept = *t.kept.Round
+	return t, t.take()
+}
+
+// fits tells whether what is kept is of a call with so many answers.
+func (k kept) fits(answers int) bool {
+	return k.Before >= 0 && k.Before <= answers && (k.Round == nil || k.Round.fits(k.Before))
+}
+
+// take takes in the answers to what was asked together, and asks what has none yet.
+func (t *talk) take() error {
 	t.responses = sdk.InputResponseMap{}
 	i, wrong := 0, ""
 	for _, a := range t.answers[t.kept.Before:] {
@@ -71,15 +88,15 @@ func (s *Server) resume(c *tool.Call) (*talk, error) {
 			continue
 		}
 		if t.kept.How == byVisit && result.Action != actAccept {
-			return nil, fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", s.name)
+			return fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", t.server.name)
 		}
 		t.responses[w.ID] = result
 		i++
 	}
 	if i < len(t.kept.Wants) {
-		return nil, t.ask(t.kept, t.kept.Wants[i], wrong)
+		return t.ask(t.kept, t.kept.Wants[i], wrong)
 	}
-	return t, nil
+	return nil
 }
 
 // asked asks a person what a call has come to in the place of an answer; nil where it
@@ -144,7 +161,11 @@ func (t *talk) visit(err error) error {
 	if len(wants) == 0 {
 		return nil
 	}
-	return t.all(kept{How: byVisit, Wants: wants, Asked: t.kept.Asked})
+	k := kept{How: byVisit, Wants: wants, Asked: t.kept.Asked}
+	if t.kept.How == byRound {
+		k.Round = &t.kept
+	}
+	return t.all(k)
 }
 
 // all asks the first of what is asked together, and keeps the others.

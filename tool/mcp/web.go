@@ -93,9 +93,10 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	s, t := w.server, tripOf(ctx)
 	w.stop()
 	answer := answered(err)
+	var slow late
 	switch {
-	case errors.Is(context.Cause(ctx), errStartTime):
-		return fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, s.opts.startTimeout(), s.shown())
+	case errors.As(context.Cause(ctx), &slow):
+		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, time.Duration(slow), s.shown())}
 	case ctx.Err() != nil:
 		return s.errClosed()
 	case t.status() >= 300:
@@ -146,17 +147,7 @@ func (w *web) close() {
 // stop ends the session, and waits a moment for the server to take the word.
 func (w *web) stop() bool {
 	w.leave(errHungUp)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		w.close()
-	}()
-	timer := time.NewTimer(2 * grace)
-	defer timer.Stop()
-	select {
-	case <-over:
-	case <-timer.C:
-	}
+	within(2*grace, w.close)
 	return true // there is nothing of ours that could live on
 }
 

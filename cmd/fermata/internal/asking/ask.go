@@ -188,6 +188,9 @@ func (c *Console) Show(q agent.Request) {
 	if q.Call != nil {
 		c.Print("%s %s", story.Clean(q.Call.Tool), story.Clean(story.Output(q.Call.Arguments)))
 	}
+	if len(q.Schema) > 0 {
+		c.Print("the answer is JSON by this schema: %s", story.Clean(story.Output(q.Schema)))
+	}
 	for i, choice := range q.Choices {
 		c.Print("  %d  %s", i, story.Clean(choice))
 	}

@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 	question := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?"}
 	choice := agent.Request{ID: "q-1", Type: agent.Question, Text: "How?", Choices: []string{"train", "plane"}}
 	approval := agent.Request{ID: "q-1", Type: agent.Approval, Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
-	form := agent.Request{ID: "q-1", Type: agent.Question, Text: "Pay?", Schema: json.RawMessage(`{"type":"object"}`)}
+	form := agent.Request{ID: "q-1", Type: agent.Question, Text: "Pay?", Schema: json.RawMessage(`{"required":["pay\u001b"]}`)}
 	client := agent.Request{ID: "q-1", Type: agent.ClientTool, Text: "Run seat.", Call: &agent.RequestCall{Tool: "seat"}}
 	tests := []struct {
 		name  string
@@ -72,7 +72,7 @@ func TestAsk(t *testing.T) {
 		{"edit", approval, []string{"e", "{", "e", "[]", "e", `{"eur":8}`}, agent.AnswerTo{Approve: &agent.ApproveOrder{Arguments: json.RawMessage(`{"eur":8}`)}}, "that is not JSON\n"},
 		{"result", client, []string{"12A", `"12A"`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`"12A"`)}}, "that is not JSON; a text stands in quotes\n"},
 		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "the train is full"}}, ""},
-		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`{"pay":true}`)}}, "as one line of JSON"},
+		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema: {\n  \"required\": [\n    \"pay\\u001b\"\n  ]\n}\nyour answer, as one line of JSON"},
 		{"form of one field", form, []string{"giro"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "giro"}}, ""},
 		{"form declined", form, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "declined"}}, ""},
 		{"limit", agent.Request{ID: "q-1", Type: agent.LimitAsk, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "continue"}}, ""},

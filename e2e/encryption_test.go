@@ -141,7 +141,7 @@ func found(t *testing.T, dir string) (files []string) {
 }
 
 // Nothing that was said lies in the server's database or in the store: not of
-// messages, tools, sub-agents, questions, answers, holds, labels, failures.
+// messages, tools, sub-agents, questions, answers, holds, labels, failures (PA-82).
 func TestNothingThatWasSaidIsPlain(t *testing.T) {
 	for name, keys := range map[string]string{"with a key": newKey(t, "k1"), "without": ""} {
 		t.Run(name, func(t *testing.T) {

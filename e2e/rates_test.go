@@ -156,34 +156,29 @@ func TestCallsASecond(t *testing.T) {
 
 // What a person waits for goes before what was there earlier.
 func TestWhatIsUrgentGoesFirst(t *testing.T) {
-	s, g := on(t, devserver.ForPackage(t)), newGate()
-	s.bounded(t, g, worker.Rate{AtOnce: 1}, 1)
-	all := []*client.Run{s.queued(t, "first", temporal.Priority{})}
-	require.Equal(t, "first", g.next(t))
-	for i := range waiting {
-		all = append(all, s.queued(t, fmt.Sprint("background ", i), temporal.Priority{PriorityKey: 5}))
-		s.waits(t, all[len(all)-1])
-	}
-	urgent := s.queued(t, "urgent", temporal.Priority{PriorityKey: 1})
-	s.waits(t, urgent)
-	g.before(t, "urgent")
-	completed(t, append(all, urgent)...)
+	goesBefore(t, temporal.Priority{PriorityKey: 1}, temporal.Priority{PriorityKey: 5})
 }
 
 // One tenant's runs do not wait for all that another one has there.
 func TestTenantsShareAQueue(t *testing.T) {
+	goesBefore(t, temporal.Priority{FairnessKey: "small"}, temporal.Priority{FairnessKey: "large"})
+}
+
+// goesBefore lets calls of others wait, and then one, which has to be among the first.
+func goesBefore(t *testing.T, one, others temporal.Priority) {
+	t.Helper()
 	s, g := on(t, devserver.ForPackage(t)), newGate()
 	s.bounded(t, g, worker.Rate{AtOnce: 1}, 1)
 	all := []*client.Run{s.queued(t, "first", temporal.Priority{})}
 	require.Equal(t, "first", g.next(t))
 	for i := range waiting {
-		all = append(all, s.queued(t, fmt.Sprint("large ", i), temporal.Priority{FairnessKey: "large"}))
+		all = append(all, s.queued(t, fmt.Sprint("other ", i), others))
 		s.waits(t, all[len(all)-1])
 	}
-	small := s.queued(t, "small", temporal.Priority{FairnessKey: "small"})
-	s.waits(t, small)
-	g.before(t, "small")
-	completed(t, append(all, small)...)
+	mine := s.queued(t, "mine", one)
+	s.waits(t, mine)
+	g.before(t, "mine")
+	completed(t, append(all, mine)...)
 }
 
 // waits waits until a run's model call stands in its queue.

@@ -65,10 +65,9 @@ func shake(ctx context.Context, addr string, config *tls.Config) (*tls.Connectio
 
 // dialFailed says why a server was not reached, and what to do.
 func dialFailed(ctx context.Context, o client.Options, err error) error {
-	const who = "; see TEMPORAL_API_KEY and the TLS settings of the profile"
 	var denied *serviceerror.PermissionDenied
 	if errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated {
-		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w%s", o.HostPort, err, who)
+		return agent.Errorf(agent.Denied, "Temporal at %s refuses this client: %w; see TEMPORAL_API_KEY and the TLS settings of the profile", o.HostPort, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) { // nobody says a word
 		return unanswered(o.HostPort, err)
@@ -117,7 +116,7 @@ func tlsFault(addr string, err error) error {
 // refusals are the alerts by which a server ends a handshake for the sake of the
 // client's certificate, or of there being none; crypto/tls has no type for one of the
 // other side.
-var refusals = []string{"certificate", "unknown certificate authority", "access denied", "handshake failure"}
+var refusals = []string{"certificate", "access denied", "handshake failure"}
 
 func refusesCertificate(err error) bool {
 	_, alert, ok := strings.Cut(err.Error(), remoteAlert)
@@ -146,19 +145,16 @@ func (d *doctor) checkConnection(ctx context.Context) {
 		d.checkPlain()
 		return
 	}
-	var certificates []tls.Certificate
-	certificates = append(certificates, config.Certificates...)
-	unverified := config.InsecureSkipVerify
 	state, err := shake(ctx, d.server.addr, config)
 	switch {
 	case err != nil:
 		d.found("tls", warning, "the connection works, and the server's certificate was not seen: "+err.Error(), "")
-	case unverified:
+	case config.InsecureSkipVerify:
 		d.found("tls", warning, "anybody may say to be the server: its certificate is not verified", "unset TEMPORAL_TLS_DISABLE_HOST_VERIFICATION")
 	default:
 		d.lasting("tls", "the server is "+nameOf(state.PeerCertificates[0]), state.PeerCertificates[0].NotAfter)
 	}
-	for _, c := range certificates {
+	for _, c := range config.Certificates {
 		if leaf, err := x509.ParseCertificate(c.Certificate[0]); err == nil {
 			d.lasting("identity", "this client is "+nameOf(leaf), leaf.NotAfter)
 		}

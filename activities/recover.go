@@ -135,8 +135,8 @@ func (d *Deeds) keep(ctx context.Context, session, execution string, head store.
 		return head, err
 	}
 	next := store.Head{
-		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Started, Agent: state.Spec.Name, Status: state.Outcome.Status,
-		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.Outcome.Ended,
+		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Origin.Started, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
+		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
 	next.Version, err = d.putHead(ctx, next)
 	return next, err

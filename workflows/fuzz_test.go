@@ -26,7 +26,7 @@ func stand(t require.TestingT, spec agent.Definition, birth *agent.Birth, inputs
 	var state loop.State
 	for _, in := range append([]loop.Input{begin, opened}, inputs...) {
 		if reply, ok := in.(loop.Replied); ok {
-			reply.Ask = state.Ask
+			reply.Ask = state.Turn.Ask
 			in = reply
 		}
 		if sealed, ok := in.(loop.Sealed); ok {

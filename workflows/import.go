@@ -14,7 +14,7 @@ import (
 func (r *run) importRun(ctx workflow.Context, e loop.Import) {
 	f := activities.Import.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
-	}, activities.ImportInput{Session: r.state.Session, Agent: r.state.Start.Agent, Digest: e.Digest})
+	}, activities.ImportInput{Session: r.state.Session, Agent: r.state.Origin.Start.Agent, Digest: e.Digest})
 	await(ctx, r, f, func(o activities.ImportResult, err *agent.Error) loop.Input {
 		return loop.Imported{Export: o.Export, State: o.State, Spec: &o.Spec, Err: err}
 	})

@@ -16,7 +16,7 @@ import (
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.AskInput{
 		Session: r.state.Session, Run: r.state.Run, Turn: e.Turn, Upto: r.share(ctx, e.Seq), AfterToolResult: e.AfterToolResult,
-		Note: e.Note, Squeeze: e.Squeeze, Within: agent.Duration(e.Within), Heard: r.state.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
+		Note: e.Note, Squeeze: e.ForceFit, Within: agent.Duration(e.Within), Heard: r.state.Holds.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
 	}
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
 	switch e.Summary {
@@ -35,16 +35,16 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		if err != nil {
 			return loop.ModelFailed{Ask: e.Seq, Err: err}
 		}
-		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply, r.state.Events)}
+		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply, r.state.Messages.Events)}
 	})
 }
 
 // parent is the run above, whose end ends this one; nil for a root.
 func (r *run) parent() *agent.Parent {
-	if r.state.Birth == nil {
+	if r.state.Parent.Birth == nil {
 		return nil
 	}
-	return &r.state.Birth.Parent
+	return &r.state.Parent.Birth.Parent
 }
 
 // freshPrompt asks for what the run goes on with in the place of all that was said.

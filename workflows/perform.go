@@ -59,7 +59,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.ack = e.Ack
 	case loop.Publish:
 		r.publish(ctx)
-		if w := r.state.Wait; w != nil && w.Saved && r.state.Log.Sealing == 0 { // no step looks for its log until it goes on
+		if w := r.state.Rest.Wait; w != nil && w.Saved && r.state.Log.Sealing == 0 { // no step looks for its log until it goes on
 			r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
 		}
 	case loop.CarryOver:
@@ -111,7 +111,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 10 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
-	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Birth != nil})
+	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Parent.Birth != nil})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		return loop.Opened{
 			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
@@ -123,7 +123,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	f := activities.Locate.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
-	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Begun: r.state.Started, State: r.state.Spec.StateVersion})
+	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Begun: r.state.Origin.Started, State: r.state.Spec.StateVersion})
 	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
@@ -159,14 +159,14 @@ const grace = 15 * time.Second
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
-		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), Begun: r.state.Started, State: r.state.Spec.StateVersion, Imported: r.state.Imported,
+		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), Begun: r.state.Origin.Started, State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
 	}
 	if len(r.state.Log.Tail) == 0 {
 		in.Stored = r.state.Log.Head
 	}
-	switch w := r.state.Wait; {
+	switch w := r.state.Rest.Wait; {
 	case e.Final:
-		in.Status = r.state.Outcome.Status
+		in.Status = r.state.End.Outcome.Status
 	case w != nil && w.Resting:
 		in.Status = agent.Suspended
 	}

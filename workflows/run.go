@@ -155,15 +155,15 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
 	return loop.Moment{
 		At: workflow.Now(ctx).UTC(), Full: info.GetContinueAsNewSuggested(),
-		Brim: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > brimEvents || info.GetCurrentHistorySize() > brimBytes),
+		NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }
 
-// Past these a history is at its brim: the server ends a run at 51,200 events or
+// Past these a history is near its limit: the server ends a run at 51,200 events or
 // 50 MB, and a turn that is given up needs some of the rest.
 const (
-	brimEvents = 40_000
-	brimBytes  = 30 << 20
+	nearEvents = 40_000
+	nearBytes  = 30 << 20
 )
 
 // step hands an input to the machine and performs what it asks for. The error is
@@ -213,7 +213,7 @@ func (r *run) must(in loop.Input) {
 }
 
 // opened tells whether the run knows what it is made of.
-func (r *run) opened() bool { return !r.state.Unwritten() || r.state.Phase == loop.Listing }
+func (r *run) opened() bool { return !r.state.Unwritten() || r.state.Life == loop.Listing }
 
 // hears tells whether what is said under a name can be taken now, and does not have
 // to wait. A cancel needs to know nothing. What a run would keep in its log waits until
@@ -254,7 +254,7 @@ func (r *run) finished() bool {
 		return r.over
 	}
 	switch {
-	case r.state.Phase != loop.Carrying || r.state.Log.Sealing > 0:
+	case r.state.Life != loop.Carrying || r.state.Log.Sealing > 0:
 		r.carry = false // something was said meanwhile that has to be stored
 	case len(r.mail) > 0:
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
@@ -262,7 +262,7 @@ func (r *run) finished() bool {
 		r.must(loop.Cancel{})
 	case r.heavy():
 		r.carry = false
-		r.must(loop.Heavy{})
+		r.must(loop.StateTooLarge{})
 	default:
 		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
 	}
@@ -304,7 +304,7 @@ func (r *run) result() (*agent.Outcome, error) {
 	if r.next != nil {
 		return nil, r.next
 	}
-	o := r.state.Outcome
+	o := r.state.End.Outcome
 	switch o.Status {
 	case agent.Failed:
 		e := *o.Error

@@ -25,7 +25,7 @@ func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
 		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
 		Call: e.Call.ID, Of: e.Of, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
 		Timeout: agent.Duration(toolTime), Upto: r.share(ctx, r.state.Log.Seq),
-		Edited: e.Edited, Answers: e.Answers, Heard: r.state.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
+		Edited: e.Edited, Answers: e.Answers, Heard: r.state.Holds.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
 	}
 	if e.Tool.Timeout > 0 {
 		in.Timeout = e.Tool.Timeout

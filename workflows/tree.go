@@ -136,8 +136,8 @@ func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
 		return
 	}
 	r.tell(ctx, e.Session, signals.Child, e.Report, func(err error) {
-		if err != nil && !r.over && r.state.Birth != nil {
-			r.lease(ctx, loop.Lease{Parent: r.state.Birth.Parent})
+		if err != nil && !r.over && r.state.Parent.Birth != nil {
+			r.lease(ctx, loop.Lease{Parent: r.state.Parent.Birth.Parent})
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	ack, err := r.say(r.saying(ctx, command, r.state))
 	if errors.Is(err, agent.Closed) || r.over && err != nil {
 		s := r.state
-		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
+		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
 	}
 	return ack, depart(err)
 }
@@ -211,7 +211,7 @@ func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Er
 	for _, t := range tokens(command) {
 		claim := signals.Claim{Session: r.state.Session, Run: r.state.Run, Request: t.Request}
 		_, err := r.shell.Keys.Verify(t.Approver, claim, workflow.Now(ctx))
-		if former := r.state.Former; former != "" && err != nil && err.Code == agent.BadSignature {
+		if former := r.state.Origin.Former; former != "" && err != nil && err.Code == agent.BadSignature {
 			claim.Run = former // it was minted where the run was before
 			_, err = r.shell.Keys.Verify(t.Approver, claim, workflow.Now(ctx))
 		}

@@ -57,8 +57,8 @@ func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
 		return c, nil, agent.Errorf(agent.TooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
 	}
 	c.Head = store.Head{
-		V: agent.Version, Session: s.Session, Run: s.Run, Begun: s.Started, Agent: s.Spec.Name, Status: agent.Suspended,
-		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Posts: s.Remembered(true), Inbox: s.Inbox(), Updated: s.Since,
+		V: agent.Version, Session: s.Session, Run: s.Run, Begun: s.Origin.Started, Agent: s.Spec.Name, Status: agent.Suspended,
+		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Posts: s.Remembered(true), Inbox: s.Inbox(), Updated: s.Rest.Since,
 	}
 	return c, tail, nil
 }
@@ -98,7 +98,7 @@ func stateOf(raw json.RawMessage) (s loop.State, err error) {
 	if s.V > agent.Version {
 		return s, agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", s.V, agent.Version)
 	}
-	if s.Phase == loop.Ended && s.Outcome == nil {
+	if s.Life == loop.Ended && s.End.Outcome == nil {
 		return s, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: it has ended and does not say how")
 	}
 	return s, s.Portable()

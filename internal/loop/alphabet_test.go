@@ -29,10 +29,10 @@ func (th theme) moves(p place) (all []string) {
 	s := p.state
 	all = append(all, th.due(p)...)
 	all = append(all, th.otherwise(p)...)
-	if !p.full && s.Phase != Ending {
+	if !p.full && s.Life != Ending {
 		all = append(all, "full")
 	}
-	if s.Birth != nil {
+	if s.Parent.Birth != nil {
 		all = append(all, orders(s)...)
 	}
 	all = append(all, verbs(s)...)
@@ -46,22 +46,22 @@ func (th theme) moves(p place) (all []string) {
 // well as it may, and time passes.
 func (th theme) due(p place) (all []string) {
 	s := p.state
-	switch s.Phase {
-	case Opening:
+	switch s.at() {
+	case string(Opening):
 		all = append(all, th.opened)
-	case Asking, Summing:
-		if (&step{State: s}).finishes() && s.Phase == Asking {
+	case string(Asking), string(Summing):
+		if (&step{State: s}).finishes() && s.Turn.Phase == Asking {
 			all = append(all, `replies {"finish":"tool_calls","output":{"n":1},"parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{"n":1}}}]}`)
 		}
 		all = append(all, "says done")
-	case Carrying:
+	case string(Carrying):
 		if s.Log.Closed && s.Log.Sealing == 0 {
 			all = append(all, "fresh")
 		}
-	case Folding:
+	case string(Folding):
 		all = append(all, "folded so far")
 	}
-	for _, c := range s.Calls {
+	for _, c := range s.Calls.List {
 		if c.State == Active {
 			all = append(all, "result "+c.ID+" ok 1")
 		}
@@ -69,10 +69,10 @@ func (th theme) due(p place) (all []string) {
 	if s.Log.Sealing > 0 {
 		all = append(all, "sealed")
 	}
-	if s.Leasing && !s.over() {
+	if s.Parent.Leasing && !s.over() {
 		all = append(all, "leased")
 	}
-	for _, c := range s.Children {
+	for _, c := range s.Children.List {
 		switch {
 		case !c.live():
 		case !c.Started:
@@ -90,23 +90,23 @@ func (th theme) due(p place) (all []string) {
 // otherwise lists how else what was asked for may come out.
 func (th theme) otherwise(p place) (all []string) {
 	s := p.state
-	switch s.Phase {
-	case Opening:
+	switch s.at() {
+	case string(Opening):
 		all = append(all, "not-opened unknown_agent")
-	case Asking:
+	case string(Asking):
 		all = append(all, th.model...)
 		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
-	case Summing:
+	case string(Summing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
-	case Carrying:
+	case string(Carrying):
 		if s.Log.Closed && s.Log.Sealing == 0 {
 			all = append(all, "heavy")
 		}
 	}
-	if s.Phase == Asking || s.Phase == Summing {
+	if s.Turn.Phase == Asking || s.Turn.Phase == Summing {
 		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))
 	}
-	for _, c := range s.Calls {
+	for _, c := range s.Calls.List {
 		if c.State == Active {
 			all = append(all, "result "+c.ID+" failed no", "result "+c.ID+" unknown gone", "slow "+c.ID, "asks "+c.ID+" Which?", fmt.Sprintf("unbegun %s s %d", c.ID, s.newest()))
 		}
@@ -114,10 +114,10 @@ func (th theme) otherwise(p place) (all []string) {
 	if s.Log.Sealing > 0 {
 		all = append(all, "not-sealed store_unavailable", "not-sealed chunk_damaged")
 	}
-	if s.Leasing && !s.over() {
+	if s.Parent.Leasing && !s.over() {
 		all = append(all, "leased gone")
 	}
-	for _, c := range s.Children {
+	for _, c := range s.Children.List {
 		switch {
 		case !c.live():
 		case !c.Started:
@@ -134,7 +134,7 @@ func (th theme) otherwise(p place) (all []string) {
 
 // newest is the number of the newest hold of session s that the run has heard of.
 func (s State) newest() int {
-	for _, h := range s.Heard {
+	for _, h := range s.Holds.Heard {
 		if h.Session == "s" {
 			return h.N
 		}
@@ -149,7 +149,7 @@ func orders(s State) []string {
 		return fmt.Sprintf(`ordered {"verb":%q,"held":[{"id":"h-%d","from":"inherited","session":"s","verb":%q}],"heard":[{"session":"s","n":%d}]}`, verb, n, verb, n)
 	}
 	again := held(agent.Pause, n+1)
-	if h := (&step{State: s}).hold(agent.HoldInherited); h != nil {
+	if h := s.Holds.inherited(); h != nil {
 		again = held(h.Verb, holdNumber(*h))
 	}
 	return []string{
@@ -165,13 +165,13 @@ func verbs(s State) []string {
 		"pause {}", "interrupt {}", "resume {}", `resume {"fresh":true,"message":"go"}`, `stop {"deadline":"20s"}`, "cancel {}",
 		`emit {"topic":"t"}`, `approve {"request":"q-0"}`,
 	}
-	if len(s.Letters) < 2 {
+	if len(s.Messages.Pending) < 2 {
 		all = append(all, `send {"text":"hi"}`, `send @m {"text":"hi","mode":"queue"}`, `send {"text":"hi","mode":"interrupt"}`)
 	}
 	if s.Park != nil {
 		all = append(all, `emit ! {"topic":"t","payload":1}`)
 	}
-	for _, r := range s.Requests {
+	for _, r := range s.Requests.Open {
 		all = append(all, fmt.Sprintf(`answer {"request":%q,"text":"so"}`, r.ID), fmt.Sprintf(`reject {"request":%q,"reason":"no"}`, r.ID))
 		switch {
 		case r.Type == agent.Approval:
@@ -180,7 +180,7 @@ func verbs(s State) []string {
 			all = append(all, fmt.Sprintf(`answer {"request":%q,"choice":0}`, r.ID), fmt.Sprintf(`answer {"request":%q,"choice":1}`, r.ID))
 		}
 	}
-	for _, c := range s.Children {
+	for _, c := range s.Children.List {
 		if c.live() {
 			all = append(all, fmt.Sprintf(`answer {"request":"%s/q-1","text":"so"}`, c.Session))
 		}
@@ -190,24 +190,24 @@ func verbs(s State) []string {
 
 // events are a new one for a daemon, and the last one again.
 func events(s State) []string {
-	n := len(s.Posts)
+	n := len(s.Messages.Posts)
 	return []string{fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, n, n), fmt.Sprintf(`emit @e%d {"topic":"t","payload":%d}`, max(0, n-1), n-1)}
 }
 
 // lifts are what somebody would do to a run that waits to be let on; none where it
 // waits for nobody.
 func lifts(s State) []string {
-	switch own := (&step{State: s}).ownHold(); {
+	switch own := s.Holds.own(); {
 	case own != nil:
 		return []string{"resume {}"}
-	case len(s.Holds) > 0:
+	case len(s.Holds.List) > 0:
 		return []string{fmt.Sprintf(`ordered {"verb":"resume","heard":[{"session":"s","n":%d}]}`, s.newest())}
-	case len(s.Requests) > 0 && s.Requests[0].Type == agent.Approval:
-		return []string{fmt.Sprintf(`approve {"request":%q}`, s.Requests[0].ID)}
-	case len(s.Requests) > 0 && len(s.Requests[0].Choices) > 0:
-		return []string{fmt.Sprintf(`answer {"request":%q,"choice":1}`, s.Requests[0].ID)}
-	case len(s.Requests) > 0:
-		return []string{fmt.Sprintf(`answer {"request":%q,"text":"so"}`, s.Requests[0].ID)}
+	case len(s.Requests.Open) > 0 && s.Requests.Open[0].Type == agent.Approval:
+		return []string{fmt.Sprintf(`approve {"request":%q}`, s.Requests.Open[0].ID)}
+	case len(s.Requests.Open) > 0 && len(s.Requests.Open[0].Choices) > 0:
+		return []string{fmt.Sprintf(`answer {"request":%q,"choice":1}`, s.Requests.Open[0].ID)}
+	case len(s.Requests.Open) > 0:
+		return []string{fmt.Sprintf(`answer {"request":%q,"text":"so"}`, s.Requests.Open[0].ID)}
 	case s.Park != nil && !s.Park.Idle:
 		return []string{"resume {}"}
 	}

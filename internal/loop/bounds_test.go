@@ -31,7 +31,7 @@ func newDrive(t *testing.T, spec agent.Spec) *drive {
 
 func (d *drive) step(in Input) []Effect {
 	d.t.Helper()
-	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.brim, Brim: d.brim}, in)
+	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.brim, NearHistoryLimit: d.brim}, in)
 	require.NoError(d.t, err)
 	checkInvariants(d.t, d.state, next, effects)
 	d.state = next
@@ -45,12 +45,12 @@ func (d *drive) asks(calls ...agent.ToolCall) {
 	for _, c := range calls {
 		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
 	}
-	d.step(Replied{Ask: d.state.Ask, Reply: r})
+	d.step(Replied{Ask: d.state.Turn.Ask, Reply: r})
 }
 
 func (d *drive) says(text string, output json.RawMessage) {
 	d.t.Helper()
-	d.step(Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
+	d.step(Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Output: output, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}})
 }
 
 // said is the last message of the log's open part.
@@ -74,9 +74,9 @@ func TestNoMoreChildren(t *testing.T) {
 			n++
 			calls = append(calls, agent.ToolCall{Tool: "subagent__b", Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true}`, n))})
 		}
-		before := d.state.working()
+		before := d.state.Children.countLive()
 		d.asks(calls...)
-		for _, c := range d.state.Children[before:] {
+		for _, c := range d.state.Children.List[before:] {
 			d.step(ChildStarted{Session: c.Session, Run: "x"})
 		}
 		for _, p := range d.said().Parts {
@@ -92,7 +92,7 @@ func TestNoMoreChildren(t *testing.T) {
 	}
 	require.Equal(t, 3, give(3))
 	d.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed}})
-	require.Equal(t, maxWorking-1, d.state.working())
+	require.Equal(t, maxWorking-1, d.state.Children.countLive())
 }
 
 // Names that a model invents do not fill checkpoints and outcomes.
@@ -105,11 +105,11 @@ func TestInventedToolsAreCountedTogether(t *testing.T) {
 		}
 		d.asks(calls...)
 	}
-	require.Len(t, d.state.Tools, maxCounted+1)
-	require.Equal(t, agent.ToolCount{Tool: otherTools, Calls: 600 - maxCounted, Rejected: 600 - maxCounted}, d.state.Tools[maxCounted])
+	require.Len(t, d.state.Calls.Counts, maxCounted+1)
+	require.Equal(t, agent.ToolCount{Tool: otherTools, Calls: 600 - maxCounted, Rejected: 600 - maxCounted}, d.state.Calls.Counts[maxCounted])
 	d.asks(agent.ToolCall{Tool: "echo", Arguments: json.RawMessage("{}")})
-	d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls[0].ID, Tool: "echo", Status: agent.CallOK}})
-	require.Equal(t, agent.ToolCount{Tool: "echo", Calls: 1, OK: 1}, d.state.Tools[maxCounted+1])
+	d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallOK}})
+	require.Equal(t, agent.ToolCount{Tool: "echo", Calls: 1, OK: 1}, d.state.Calls.Counts[maxCounted+1])
 }
 
 // What the calls of a turn set fits into one event; what does not is told.
@@ -121,7 +121,7 @@ func TestATurnSetsSoMuch(t *testing.T) {
 	}
 	d.asks(calls...)
 	long := json.RawMessage(`"` + strings.Repeat("x", 60<<10) + `"`)
-	for i, c := range d.state.Calls {
+	for i, c := range d.state.Calls.List {
 		d.step(Returned{Result: agent.ToolResult{Call: c.ID, Tool: "echo", Status: agent.CallOK, Text: "ok"}, Set: map[string]json.RawMessage{fmt.Sprint("k", i): long}})
 	}
 	kept := 0
@@ -151,16 +151,16 @@ func TestAHistoryAtItsBrim(t *testing.T) {
 			d.brim = true
 			effects := d.step(Said{Command: agent.SendOrder{Text: "and"}})
 			require.Contains(t, effects, Effect(Abandon{Grace: defaultGrace}))
-			if d.state.Phase == Asking {
-				d.step(Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}})
+			if d.state.Turn.Phase == Asking {
+				d.step(Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}})
 			} else {
-				d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
+				d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "echo", Status: agent.CallFailed, Text: "The tool was interrupted"}})
 			}
-			require.Equal(t, Carrying, d.state.Phase)
+			require.Equal(t, Carrying, d.state.Life)
 			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(CarryOver{}))
 			d.brim = false
 			d.step(Continued{})
-			require.Equal(t, Asking, d.state.Phase)
+			require.Equal(t, Asking, d.state.Turn.Phase)
 			require.Equal(t, "and", d.said().TextOf())
 		})
 	}
@@ -173,7 +173,7 @@ func TestAChildsAnswerIsCut(t *testing.T) {
 	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults()}
 	d.step(Opened{Spec: &spec})
 	d.says(strings.Repeat("x", 1<<20), nil)
-	require.Contains(t, d.state.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
+	require.Contains(t, d.state.End.Outcome.Text, "[cut here: the result has 1048576 bytes, of which the first 262144 are shown]")
 	require.Len(t, d.said().TextOf(), 1<<20)
 }
 
@@ -185,7 +185,7 @@ func TestAnswersToACallAreBounded(t *testing.T) {
 	quarter := json.RawMessage(`"` + text[:maxAnswers/4] + `"`) // it counts twice: it is a text, too
 	ask := func() string {
 		d.step(Returned{Result: agent.ToolResult{Call: "t1.1", Tool: "paint", Status: agent.CallOK}, Ask: &agent.ToolQuestion{Text: "Which?"}})
-		return d.state.Requests[0].ID
+		return d.state.Requests.Open[0].ID
 	}
 	d.step(Said{Command: agent.AnswerOrder{Request: ask(), Data: quarter}})
 	request := ask()
@@ -200,5 +200,5 @@ func TestAnswersToACallAreBounded(t *testing.T) {
 		require.Equal(t, path, refused.Path)
 	}
 	d.step(Said{Command: agent.AnswerOrder{Request: request, Text: "red"}})
-	require.Len(t, d.state.Calls[0].Answers, 2)
+	require.Len(t, d.state.Calls.List[0].Answers, 2)
 }

@@ -1,301 +1,193 @@
 package loop
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Equal calls in a row: the model is told at the first number and the run ends
-// at the second (catalogue X-26).
-const (
-	repeatWarn  = 3
-	repeatLimit = 6
-)
+// Calls is the part that keeps the tool calls of the turn, each with a machine of its
+// own, and what became of those before.
+type Calls struct {
+	List   []Call            `json:"list,omitempty"`
+	Counts []agent.ToolCount `json:"counts,omitempty"` // of all turns, by tool
+	// Unknown are calls of which nobody knows whether they had their effect.
+	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
+}
 
-// What one reply may ask for, and how much all its results may say together, in
-// bytes: they become one message, which has to fit into a payload.
+// Call is a tool call of the turn.
+type Call struct {
+	agent.ToolCall
+	State CallState `json:"state"`
+	Since time.Time `json:"since,omitzero"`
+	// Result is set when the call is done.
+	Result *agent.ToolResult `json:"result,omitempty"`
+	// Note is a remark of the runtime that is added to the result's text.
+	Note string `json:"note,omitempty"`
+	// Of is the run that asked for the call, if this run goes on with that one's turn: an
+	// effect that both had would have one key.
+	Of string `json:"of,omitempty"`
+	// Request is what the call waits for, while it is open.
+	Request string `json:"request,omitempty"`
+	// On are the sub-agents that the call waits for; empty for the one that it started.
+	On []string `json:"on,omitempty"`
+	// Approved calls begin when no request of the turn is open any more.
+	Approved bool `json:"approved,omitempty"`
+	// Approver is who proved to be one and approved the call.
+	Approver string `json:"approver,omitempty"`
+	// Edited means that the arguments are a person's and not the model's.
+	Edited bool `json:"edited,omitempty"`
+	// Answers are those to what the tool has asked.
+	Answers []agent.ToolAnswer `json:"answers,omitempty"`
+	// Set are keys of the session's state that the call has set.
+	Set map[string]json.RawMessage `json:"set,omitempty"`
+}
+
+// What one reply may ask for, and how much all its results may say together, in bytes:
+// they become one message, which has to fit into a payload.
 const (
 	maxCalls   = 64
 	maxResults = 256 << 10
 )
 
-// dispatch takes the calls of a reply. Each is recorded before it is made, and
-// so counts as a repeat whatever becomes of it (catalogue PA-87).
-func (s *step) dispatch(calls []agent.ToolCall, in Replied, given *Giving) {
-	s.Phase, s.Calls = Working, nil
-	var looping *Call
-	for _, c := range calls {
-		s.record(agent.Event{Type: agent.CallRequested, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-		if c.Tool != agent.FinishTool {
-			s.Ticks = 0
-		}
-		s.Calls = append(s.Calls, Call{ToolCall: c, State: Waiting})
-		if last := &s.Calls[len(s.Calls)-1]; s.repeated(last) {
-			looping = last
-		}
-	}
-	r := in.Reply
-	switch {
-	case looping != nil:
-		s.looped(looping.Tool)
-		return
-	case given != nil:
-		s.skipWaiting(given.Why)
-		return
-	case s.Stopping != nil:
-		s.skipWaiting(whyStopped)
-		return
-	}
-	if r.OutputFault != "" {
-		s.Repaired++
-	}
-	if s.Repaired > s.Spec.Repairs {
-		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))
-		return
-	}
-	s.rejectSome(r)
-	if !s.takeAside(in) {
-		s.rule(r)
-	}
+// Tools that the agent does not have are counted under their own names until so many
+// rows are there, and then in one: every checkpoint and the outcome have them all.
+const (
+	maxCounted = 128
+	otherTools = "(others)"
+)
+
+// maxUnknown bounds how many calls of unknown outcome a handoff names: the last ones.
+const maxUnknown = 64
+
+func (c Calls) clone() Calls {
+	c.List = slices.Clone(c.List)
+	c.Counts = slices.Clone(c.Counts)
+	return c
 }
 
-// looped ends a run whose model makes one call without end, or asks about it.
-func (s *step) looped(tool string) {
-	err := agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
-	if s.Spec.OnLoop == agent.AskOnReached {
-		s.skipWaiting("the same call was made too often")
-	}
-	s.reached(err, s.Spec.OnLoop)
+// find is the place of a call; -1 if the turn has none with this id.
+func (c Calls) find(id string) int {
+	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id })
 }
 
-func (s *step) skipWaiting(why string) {
-	for i := range s.Calls {
-		if s.Calls[i].State == Waiting {
-			s.skip(i, why)
-		}
-	}
+// running is the place of a call that a tool is at; -1 if no tool is.
+func (c Calls) running(id string) int {
+	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == Active })
 }
 
-// rejectSome answers the calls that are not to be made whatever the rules say.
-func (s *step) rejectSome(r agent.Reply) {
-	for i := range s.Calls {
-		if i >= maxCalls {
-			s.settle(i, agent.ToolResult{
-				Call: s.Calls[i].ID, Tool: s.Calls[i].Tool, Status: agent.CallRejected,
-				Text: fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls),
-			})
-			continue
-		}
-		if result, ok := s.reject(s.Calls[i].ToolCall, r); ok {
-			s.settle(i, result)
-		}
-	}
-}
-
-// repeated counts a call that equals the one before it.
-func (s *step) repeated(c *Call) bool {
-	digest := callDigest(c.ToolCall)
-	if s.Repeat.Digest != digest {
-		s.Repeat = Repeat{Digest: digest}
-	}
-	s.Repeat.Count++
-	if s.Repeat.Count == repeatWarn {
-		c.Note = fmt.Sprintf("You have made this same call %d times in a row. Its result will not change: do something else.", repeatWarn)
-	}
-	return s.Repeat.Count >= repeatLimit
-}
-
-// reject answers a call that is not to be made.
-func (s *step) reject(c agent.ToolCall, r agent.Reply) (agent.ToolResult, bool) {
-	result := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected}
-	_, known := s.Spec.Tool(c.Tool)
-	switch {
-	case slices.Contains(s.Beyond, c.Tool):
-		result.Text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
-	case !known:
-		result.Text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
-	case c.Malformed != "":
-		result.Text = malformed(c.Malformed)
-	case c.Tool == agent.FinishTool && s.finishes():
-		return s.finishCall(c, r), true
-	default:
-		return result, false
-	}
-	return result, true
-}
-
-// finishes tells whether the tool finish is ours.
-func (s *step) finishes() bool { return s.Spec.Completion == agent.CompleteTool }
-
-func (s *step) finishCall(c agent.ToolCall, r agent.Reply) agent.ToolResult {
-	if r.OutputFault != "" {
-		return agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: "The arguments do not fit: " + r.OutputFault}
-	}
-	return agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "The work is done."}
-}
-
-func (s *step) toolNames() string {
-	var names []string
-	for _, t := range s.Spec.Toolset {
-		names = append(names, t.Name)
-	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
-// startCalls starts as many waiting calls as may run at once, and ends the turn
-// when there is none left.
-func (s *step) startCalls() {
-	active := s.active()
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		if c.State != Waiting || !s.mayBegin(c) {
-			continue
-		}
-		switch tool, _ := s.Spec.Tool(c.Tool); {
-		case tool.By == agent.BySubAgent:
-			if !s.held() {
-				s.delegate(c)
-			}
-			continue
-		case slices.Contains(lifecycleNames, c.Tool):
-			s.oversee(c)
-			continue
-		case active >= s.Spec.ParallelTools:
-			continue
-		}
-		active++
-		c.State, c.Since = Active, s.At
-		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-		s.callTool(c)
-	}
-	if !slices.ContainsFunc(s.Calls, func(c Call) bool { return c.State != Done }) {
-		s.endCalls()
-	}
-}
-
-func (s *step) callTool(c *Call) {
-	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver, Answers: c.Answers})
-}
-
-// mayBegin tells whether a call may begin now. A pause lets the turn in progress
-// end; a run that rests under any hold begins nothing. What had to be approved
-// waits for the rest of what is asked.
-func (s *step) mayBegin(c *Call) bool {
-	resting := s.Wait != nil && s.Wait.Resting
-	for _, h := range s.Holds {
-		if resting || h.Verb == agent.Interrupt {
-			return false
-		}
-	}
-	return !c.Approved || len(s.Requests) == 0
-}
-
-func (s *step) active() (n int) {
-	for _, c := range s.Calls {
-		if c.State == Active {
+func (c Calls) count(state CallState) (n int) {
+	for _, k := range c.List {
+		if k.State == state {
 			n++
 		}
 	}
 	return n
 }
 
-// returned takes a result. A late one, for a run that went on without it, is refused.
-func (s *step) returned(in Returned) error {
-	r := in.Result
-	i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == r.Call && c.State == Active })
-	if s.Phase != Working || i < 0 {
-		return s.refuse("the result of call %s is not waited for", r.Call)
+func (c Calls) active() int { return c.count(Active) }
+
+// done reports whether every call of the turn has its result.
+func (c Calls) done() bool { return c.count(Done) == len(c.List) }
+
+// ask begins a turn's calls.
+func (c *Calls) ask(calls []agent.ToolCall) {
+	c.List = nil
+	for _, call := range calls {
+		c.List = append(c.List, Call{ToolCall: call, State: Waiting})
 	}
-	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
-		s.outdated(*in.Hold)
-		s.callTool(&s.Calls[i]) // it was not begun
-		return nil
-	}
-	switch {
-	case in.Ask != nil && s.Stopping == nil:
-		s.askFor(i, *in.Ask)
-	case in.Ask != nil:
-		s.settle(i, agent.ToolResult{Call: r.Call, Tool: r.Tool, Status: agent.CallFailed, Text: "Not finished: it asked something, and nobody is asked any more, since the run is being stopped."})
-	default:
-		if r.Status == agent.CallOK {
-			s.keepSet(i, in.Set) // what a call that failed has set is not kept
-		}
-		s.settle(i, r)
-	}
-	s.heed(in.Hold)
-	if s.active() == 0 {
-		s.Giving = nil
-	}
-	return nil
 }
 
-// slow makes a call anew by a step of its own that was too slow for a local one,
-// unless the run gives up what it has in flight.
-func (s *step) slow(call string) error {
-	i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == call && c.State == Active })
-	if s.Phase != Working || i < 0 {
-		return s.refuse("the result of call %s is not waited for", call)
-	}
-	c := &s.Calls[i]
-	if s.Giving != nil {
-		s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallFailed, Text: "The tool was slow, and was not called again: " + s.Giving.Why + "."})
-		if s.active() == 0 {
-			s.Giving = nil
-		}
-		return nil
-	}
-	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn, Call: c.ToolCall, Of: c.Of, Tool: tool, Answers: c.Answers, Regular: true})
-	return nil
+// forget ends the turn's calls.
+func (c *Calls) forget() { c.List = nil }
+
+func (c *Calls) remark(i int, note string) { c.List[i].Note = note }
+
+// begin makes a call one that a tool is at.
+func (c *Calls) begin(i int, at time.Time) {
+	enter(callMoves, &c.List[i].State, Active)
+	c.List[i].Since = at
 }
 
-// settle gives a call its one result.
-func (s *step) settle(i int, r agent.ToolResult) {
-	c := &s.Calls[i]
-	if most := maxResults / len(s.Calls); len(r.Text) > most {
+// hand makes a call one that waits for sub-agents; for the one that it starts if on is
+// empty.
+func (c *Calls) hand(i int, on []string, at time.Time) {
+	enter(callMoves, &c.List[i].State, Below)
+	c.List[i].On, c.List[i].Since = on, at
+}
+
+// await makes a call wait for the answer to a request.
+func (c *Calls) await(i int, request string) {
+	enter(callMoves, &c.List[i].State, Awaiting)
+	c.List[i].Request = request
+}
+
+// approve lets a call that awaits its approval be made, with edited arguments if there
+// are any.
+func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
+	enter(callMoves, &c.List[i].State, Waiting)
+	k := &c.List[i]
+	k.Request, k.Approved, k.Approver = "", true, approver
+	if len(edited) > 0 {
+		k.Arguments, k.Edited = edited, true
+	}
+}
+
+// answer lets a call be made again whose tool has asked for it itself.
+func (c *Calls) answer(i int, a agent.ToolAnswer) {
+	enter(callMoves, &c.List[i].State, Waiting)
+	k := &c.List[i]
+	answers := slices.Clone(k.Answers)
+	for j := range answers {
+		answers[j].State = nil // the newest counts, and each may be long
+	}
+	k.Request, k.Answers = "", append(answers, a)
+}
+
+// finish gives a call its one result, and returns it as it is told.
+func (c *Calls) finish(i int, r agent.ToolResult) agent.ToolResult {
+	enter(callMoves, &c.List[i].State, Done)
+	k := &c.List[i]
+	if most := maxResults / len(c.List); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
 	}
-	if c.Note != "" {
-		r.Text += "\n\n" + c.Note
+	if k.Note != "" {
+		r.Text += "\n\n" + k.Note
 	}
-	if c.Edited && r.Status != agent.CallSkipped {
-		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", c.Arguments, r.Text)
+	if k.Edited && r.Status != agent.CallSkipped {
+		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", k.Arguments, r.Text)
 	}
-	if r.Status == agent.CallUnknown {
-		s.unknown(*c)
-	}
-	c.State, c.Result = Done, &r
-	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
-	if r.Status == agent.CallUnknown {
-		event.Type = agent.CallLost
-	}
-	s.record(event)
-	s.count(c.Tool, r.Status)
+	k.Request, k.Result = "", &r
+	return r
 }
 
-func (s *step) count(tool string, status agent.CallStatus) {
-	s.Tools = slices.Clone(s.Tools) // checkpoints keep the older counts
-	if _, known := s.Spec.Tool(tool); !known && len(s.Tools) >= maxCounted {
+// moved makes the calls those of a run that goes on elsewhere with the turn of another.
+func (c *Calls) moved(from string) {
+	for i := range c.List {
+		c.List[i].Of = firstOf(c.List[i].Of, from)
+	}
+}
+
+// goesOn continues the counts of the run that this one is a fork of.
+func (c *Calls) goesOn(counts []agent.ToolCount) { c.Counts = counts }
+
+// tally counts a call that is done; known means that the agent has the tool.
+func (c *Calls) tally(tool string, known bool, status agent.CallStatus) {
+	c.Counts = slices.Clone(c.Counts) // checkpoints keep the older counts
+	if !known && len(c.Counts) >= maxCounted {
 		tool = otherTools
 	}
-	i := slices.IndexFunc(s.Tools, func(t agent.ToolCount) bool { return t.Tool == tool })
+	i := slices.IndexFunc(c.Counts, func(t agent.ToolCount) bool { return t.Tool == tool })
 	if i < 0 {
-		i = len(s.Tools)
-		s.Tools = append(s.Tools, agent.ToolCount{Tool: tool})
+		i = len(c.Counts)
+		c.Counts = append(c.Counts, agent.ToolCount{Tool: tool})
 	}
-	t := &s.Tools[i]
+	t := &c.Counts[i]
 	t.Calls++
 	switch status {
 	case agent.CallOK:
@@ -311,85 +203,165 @@ func (s *step) count(tool string, status agent.CallStatus) {
 	}
 }
 
-// endCalls ends a turn whose calls all have their results.
-func (s *step) endCalls() {
-	s.sayResults()
-	s.endTurn()
-	finish := slices.IndexFunc(s.Calls, func(c Call) bool {
-		return s.finishes() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
+// lost remembers a call of which nobody knows whether it had its effect.
+func (c *Calls) lost(i int, run string) {
+	k := c.List[i]
+	c.Unknown = append(slices.Clip(c.Unknown), agent.UnknownEffect{
+		Call: k.ID, Tool: k.Tool, Key: agent.IdempotencyKey(firstOf(k.Of, run), k.ID), Since: k.Since.UTC().Format(time.RFC3339),
 	})
-	var arguments json.RawMessage
-	if finish >= 0 {
-		arguments = s.Calls[finish].Arguments
-	}
-	s.Calls, s.Phase = nil, Resting
-	switch {
-	case finish < 0:
-	case s.Stopping != nil:
-		s.Due = false // what it was at is done; what was sent meanwhile is said at the end
-	case !s.deliver(true):
-		s.finish(arguments)
+	if n := len(c.Unknown) - maxUnknown; n > 0 {
+		c.Unknown = slices.Clone(c.Unknown[n:])
 	}
 }
 
-// sayResults makes the results one message, in the order of the calls
-// (catalogue HA-45).
-func (s *step) sayResults() {
-	m := agent.Message{Role: agent.RoleTool}
-	for _, c := range s.Calls {
-		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: c.Result})
-	}
-	s.say(m)
-}
+// maxSet bounds what the calls of one turn set together, in bytes of keys and JSON: one
+// event of the log keeps it. It is what a session's whole state may have.
+const maxSet = 256 << 10
 
-// abandonTurn gives every call that is still open a result, since the run ends
-// in mid-turn: no call of the model is ever left without one.
-func (s *step) abandonTurn() {
-	if len(s.Calls) == 0 {
+// keep keeps what a call has set, or says in its result that it did not.
+func (c *Calls) keep(i int, set map[string]json.RawMessage) {
+	size := setSize(set)
+	for _, k := range c.List {
+		size += setSize(k.Set)
+	}
+	if size > maxSet {
+		c.List[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
 		return
 	}
-	for i, c := range s.Calls {
-		r := agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallSkipped, Text: "Not executed: the run ended before."}
-		s.Calls[i].Request = ""
-		switch c.State {
-		case Done:
-			continue
-		case Below:
-			r.Text = "Not finished: the run ended before the agent did."
-		case Active:
-			r.Status, r.Text = agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect."
+	c.List[i].Set = set
+}
+
+func setSize(set map[string]json.RawMessage) (n int) {
+	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
+	for _, k := range keys {
+		n += len(k) + len(set[k])
+	}
+	return n
+}
+
+// nextCall is the place of the first call that may begin now; -1 if none may.
+func (s *step) nextCall() int {
+	active := s.Calls.active()
+	return slices.IndexFunc(s.Calls.List, func(c Call) bool {
+		if c.State != Waiting || !s.mayBegin(c) {
+			return false
 		}
-		s.settle(i, r)
-	}
-	s.sayResults()
-	s.endTurn()
-	s.Calls = nil
+		switch tool, _ := s.Spec.Tool(c.Tool); {
+		case tool.By == agent.BySubAgent:
+			return !s.Holds.any()
+		case slices.Contains(lifecycleNames, c.Tool):
+			return true
+		}
+		return active < s.Spec.ParallelTools
+	})
 }
 
-// callDigest is equal for calls that ask for the same thing, however their JSON is written.
-func callDigest(c agent.ToolCall) string {
-	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
-	return hex.EncodeToString(sum[:8])
+// beginCall begins the first call that may begin.
+func (s *step) beginCall() {
+	i := s.nextCall()
+	c := s.Calls.List[i]
+	switch tool, _ := s.Spec.Tool(c.Tool); {
+	case tool.By == agent.BySubAgent:
+		s.delegate(i)
+	case slices.Contains(lifecycleNames, c.Tool):
+		s.oversee(i)
+	default:
+		s.Calls.begin(i, s.At)
+		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		s.callTool(i)
+	}
 }
 
-// Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a
-// person compares to be sure which arguments were seen (wire §4).
-func Digest(arguments json.RawMessage) string {
-	sum := sha256.Sum256(canonical(arguments))
-	return hex.EncodeToString(sum[:8])
+func (s *step) callTool(i int) {
+	c := s.Calls.List[i]
+	tool, _ := s.Spec.Tool(c.Tool)
+	s.do(CallTool{Turn: s.Turn.N, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver, Answers: c.Answers})
 }
 
-// canonical rewrites JSON with sorted keys and without white space.
-func canonical(raw json.RawMessage) []byte {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return raw
+// mayBegin reports whether a call may begin now. A pause lets the turn in progress end; a
+// run that rests begins nothing while it has a reason to. What had to be approved waits for
+// the rest of what is asked.
+func (s *step) mayBegin(c Call) bool {
+	return !s.Holds.keepCalls(s.Rest.resting()) && !(s.Rest.resting() && s.waits()) && (!c.Approved || len(s.Requests.Open) == 0)
+}
+
+// returned takes a result. A late one, for a run that went on without it, is refused.
+func (s *step) returned(in Returned) error {
+	r := in.Result
+	i := s.Calls.running(r.Call)
+	if i < 0 {
+		return s.refuse("the result of call %s is not waited for", r.Call)
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return raw
+	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
+		s.outdated(*in.Hold)
+		s.callTool(i) // it was not begun
+		return nil
 	}
-	return b
+	switch {
+	case in.Ask != nil && s.End.Stopping == nil:
+		s.askFor(i, *in.Ask)
+	case in.Ask != nil:
+		s.settle(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
+	default:
+		if r.Status == agent.CallOK {
+			s.Calls.keep(i, in.Set) // what a call that failed has set is not kept
+		}
+		s.settleAs(i, r)
+	}
+	s.heed(in.Hold)
+	if s.Calls.active() == 0 {
+		s.End.aborted()
+	}
+	return nil
+}
+
+// slow makes a call anew by a step of its own that was too slow for a local one, unless
+// the run gives up what it has in flight.
+func (s *step) slow(call string) error {
+	i := s.Calls.running(call)
+	if i < 0 {
+		return s.refuse("the result of call %s is not waited for", call)
+	}
+	c := s.Calls.List[i]
+	if a := s.End.Aborting; a != nil {
+		s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+a.Why+".")
+		if s.Calls.active() == 0 {
+			s.End.aborted()
+		}
+		return nil
+	}
+	tool, _ := s.Spec.Tool(c.Tool)
+	s.do(CallTool{Turn: s.Turn.N, Call: c.ToolCall, Of: c.Of, Tool: tool, Approver: c.Approver, Answers: c.Answers, Regular: true})
+	return nil
+}
+
+// settle gives a call a result of the runtime's own.
+func (s *step) settle(i int, status agent.CallStatus, text string) {
+	c := s.Calls.List[i]
+	s.settleAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text})
+}
+
+// settleAs gives a call its one result.
+func (s *step) settleAs(i int, r agent.ToolResult) {
+	c := s.Calls.List[i]
+	r = s.Calls.finish(i, r)
+	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
+	if r.Status == agent.CallUnknown {
+		s.Calls.lost(i, s.Run)
+		event.Type = agent.CallLost
+	}
+	s.record(event)
+	_, known := s.Spec.Tool(c.Tool)
+	s.Calls.tally(c.Tool, known, r.Status)
+}
+
+// skip answers a call that is not begun any more, and skipWaiting all that wait.
+func (s *step) skip(i int, why string) { s.settle(i, agent.CallSkipped, "Not executed: "+why+".") }
+
+func (s *step) skipWaiting(why string) {
+	for i, c := range s.Calls.List {
+		if c.State == Waiting {
+			s.skip(i, why)
+		}
+	}
 }

@@ -34,7 +34,7 @@ func TestADaemonLosesNothing(t *testing.T) {
 			d.step(d.draw())
 		}
 		for range 200 { // it is left alone, and started again where it has ended
-			if d.state.idling() && d.state.Status() == agent.Suspended && !(&step{State: d.state}).held() {
+			if d.state.idling() && d.state.Status() == agent.Suspended && !d.state.Holds.any() {
 				break
 			}
 			d.step(d.quiet())
@@ -47,7 +47,7 @@ func TestADaemonLosesNothing(t *testing.T) {
 
 func (d *den) step(in Input) {
 	before := d.state
-	if before.Phase == Ended {
+	if before.Life == Ended {
 		before = State{}
 	}
 	d.now = d.now.Add(time.Second)
@@ -70,7 +70,7 @@ func (d *den) step(in Input) {
 			d.taken = append(d.taken, said.ID)
 		}
 	}
-	if d.state = next; next.Phase == Ended && !before.Unwritten() {
+	if d.state = next; next.Life == Ended && !before.Unwritten() {
 		d.ended = exported(d.t, next) // as the next run finds it
 	}
 	if slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }) {
@@ -99,13 +99,13 @@ func (d *den) spec() *agent.Spec {
 
 // calls is a reply that calls tools, the last of them with arguments of its own.
 func (d *den) calls(tools ...string) Input {
-	in := Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishCalls}}
+	in := Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls}}
 	for _, tool := range tools {
 		call := &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(`{"reason":"why"}`)}
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: call})
 	}
 	c := agent.Conditions{Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "t"}}, {After: agent.Duration(time.Hour)}}}
-	in.Parkings = []Parking{{Reason: "why", Conditions: c, Waiting: min(1, len(d.state.Events))}}
+	in.Parkings = []Parking{{Reason: "why", Conditions: c, Waiting: min(1, len(d.state.Messages.Events))}}
 	return in
 }
 
@@ -113,22 +113,22 @@ func (d *den) calls(tools ...string) Input {
 func (d *den) quiet() Input {
 	s := d.state
 	switch {
-	case s.Phase == New, s.Phase == Ended:
+	case s.Life == New, s.Life == Ended:
 		return Begin{Session: "s", Run: fmt.Sprintf("r%d", len(d.told)), Start: agent.Start{Agent: "a"}}
-	case s.Phase == Opening:
+	case s.Life == Opening:
 		return Opened{Spec: d.spec(), Head: "old", Seq: d.ended.Log.Seq, Posts: d.ended.Remembered(true), Inbox: d.ended.Inbox(), Numbers: d.ended.Numbers}
 	case s.Log.Sealing > 0:
 		return Sealed{Head: "h", Seq: s.Log.Sealing}
-	case s.Phase == Asking && s.Spec.Completion == agent.CompleteTool:
+	case s.Turn.Phase == Asking && s.Spec.Completion == agent.CompleteTool:
 		return d.calls(agent.FinishTool)
-	case s.Phase == Asking, s.Phase == Summing:
-		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
-	case s.Phase == Working:
-		i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.State == Active })
-		return Returned{Result: agent.ToolResult{Call: s.Calls[max(i, 0)].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
-	case s.Phase == Folding:
+	case s.Turn.Phase == Asking, s.Turn.Phase == Summing:
+		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	case s.Turn.Phase == Working:
+		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == Active })
+		return Returned{Result: agent.ToolResult{Call: s.Calls.List[max(i, 0)].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
+	case s.Life == Folding:
 		return Folded{}
-	case len(s.Holds) > 0:
+	case len(s.Holds.List) > 0:
 		return Said{Command: agent.ResumeOrder{}}
 	}
 	return Tick{}
@@ -145,8 +145,8 @@ func (d *den) draw() Input {
 		Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendQueue}}, Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendInterrupt}},
 		Said{Command: agent.PauseOrder{}}, Said{Command: agent.InterruptOrder{}}, Said{Command: agent.ResumeOrder{Fresh: true}},
 		Said{Command: agent.StopOrder{}}, Said{Command: agent.CancelOrder{}},
-		ModelFailed{Ask: d.state.Ask, Err: agent.Errorf(agent.ProviderError, "no")},
-		Replied{Ask: d.state.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}},
+		ModelFailed{Ask: d.state.Turn.Ask, Err: agent.Errorf(agent.ProviderError, "no")},
+		Replied{Ask: d.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld}},
 		d.calls("add"),
 		Cut{Reason: agent.ReasonTerminated},
 	}).Draw(d.t, "input")

@@ -9,8 +9,45 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// complete ends a run that has its answer, if it used the tools that it had to. A
-// daemon idles.
+// End is the part that brings the run to its end: what is being given up, a stop in
+// progress, and the outcome.
+type End struct {
+	Aborting *Aborting `json:"aborting,omitempty"` // what is in flight is being given up
+	Stopping *Stopping `json:"stopping,omitempty"`
+	// Outcome is set when the run is ending.
+	Outcome *agent.Outcome `json:"outcome,omitempty"`
+}
+
+// Aborting is what is in flight being given up, by an interrupt or a stop.
+type Aborting struct {
+	// Until is when what has not come back counts as lost.
+	Until time.Time `json:"until"`
+	// Why is told to the model of calls that were not begun.
+	Why string `json:"why"`
+}
+
+// aborts begins to give up what is in flight.
+func (e *End) aborts(until time.Time, why string) { e.Aborting = &Aborting{Until: until, Why: why} }
+
+// aborted ends that, and returns what was being given up; nil if nothing was.
+func (e *End) aborted() *Aborting {
+	was := e.Aborting
+	e.Aborting = nil
+	return was
+}
+
+// decided sets the outcome.
+func (e *End) decided(o *agent.Outcome) { e.Outcome = o }
+
+// fails makes the outcome a failure: what it says could not be stored.
+func (e *End) fails(err *agent.Error) {
+	o := *e.Outcome
+	o.Status, o.Reason, o.Error = agent.Failed, string(err.Code), err
+	e.Outcome = &o
+}
+
+// complete ends a run that has its answer, if it used the tools that it had to. A daemon
+// idles.
 func (s *step) complete(reason, text string, r agent.Reply) {
 	if s.daemon() != nil {
 		s.dealt()
@@ -26,7 +63,7 @@ func (s *step) complete(reason, text string, r agent.Reply) {
 // finish ends a run by the tool finish, whose arguments are the output.
 func (s *step) finish(arguments json.RawMessage) {
 	var said struct{ Summary string }
-	text := s.Text
+	text := s.Turn.Text
 	if json.Unmarshal(arguments, &said) == nil && said.Summary != "" {
 		text = said.Summary
 	}
@@ -37,10 +74,10 @@ func (s *step) finish(arguments json.RawMessage) {
 	s.complete(agent.ReasonFinished, text, r)
 }
 
-// missingTools lists what the Spec requires and no call has done (catalogue HA-59).
+// missingTools lists what the Spec requires and no call has done.
 func (s *step) missingTools() (missing []string) {
 	for _, names := range s.Spec.Require {
-		done := slices.ContainsFunc(s.Tools, func(t agent.ToolCount) bool { return t.OK > 0 && slices.Contains(names, t.Tool) })
+		done := slices.ContainsFunc(s.Calls.Counts, func(t agent.ToolCount) bool { return t.OK > 0 && slices.Contains(names, t.Tool) })
 		if !done {
 			missing = append(missing, names.String())
 		}
@@ -50,7 +87,7 @@ func (s *step) missingTools() (missing []string) {
 
 // fail ends the run with an error; its reason is the error's code.
 func (s *step) fail(err *agent.Error) {
-	s.end(agent.Failed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Text, s.stamped(err) })
+	s.end(agent.Failed, string(err.Code), func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.stamped(err) })
 }
 
 // stamped says of an error which run it ended.
@@ -68,7 +105,7 @@ func (s *step) cancelled(reason string) error {
 		}
 		return s.refuse("the run is ending")
 	}
-	s.end(agent.Cancelled, reason, func(o *agent.Outcome) { o.Text = s.Text })
+	s.end(agent.Cancelled, reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	return nil
 }
 
@@ -80,34 +117,56 @@ func (s *step) cut(in Cut) error {
 		return s.refuse("the run has not begun")
 	case s.over():
 	case in.Err != nil:
-		s.end(agent.Failed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Text, s.stamped(in.Err) })
+		s.end(agent.Failed, in.Reason, func(o *agent.Outcome) { o.Text, o.Error = s.Turn.Text, s.stamped(in.Err) })
 	default:
-		s.end(agent.Cancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Text })
+		s.end(agent.Cancelled, in.Reason, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	}
 	return nil
 }
 
-// end decides the outcome. The run reaches its end when the log is stored; one
-// that never began has no part in the log and ends at once.
+// end decides the outcome. The run reaches its end when the log is stored; one that never
+// began has no part in the log and ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
 	s.abandonTurn()
 	s.do(Abandon{})
 	s.stopWaiting()
 	s.leaveChildren()
-	s.Outcome = &agent.Outcome{
+	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tools: s.Tools, Started: s.Started, Ended: s.At, Parked: agent.Duration(s.Parked), Seq: s.Log.Seq,
+		Turns: s.Turn.N, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Started: s.Origin.Started, Ended: s.At,
+		Parked: agent.Duration(s.Rest.Parked), Seq: s.Log.Seq,
 	}
-	fill(s.Outcome)
-	s.fitOutcome()
+	fill(o)
+	fitOutcome(o, s.Parent.Birth != nil)
+	s.End.decided(o)
 	if s.Unwritten() {
 		s.ended()
 		return
 	}
 	s.deliver(true) // the session's next run finds them in the log
-	s.record(agent.Event{Type: endEvents[status], Outcome: s.Outcome})
-	s.Phase = Ending
-	s.sealRest(true)
+	s.record(agent.Event{Type: endEvents[status], Outcome: o})
+	s.live(Ending)
+}
+
+// stopWaiting forgets what the run waited for: nothing can be answered at an end.
+func (s *step) stopWaiting() {
+	s.unparked()
+	s.Rest.close(s.At)
+	s.Requests.drop()
+	s.Holds.clear()
+	s.End.aborted()
+}
+
+// ended moves the run to Ended and completes the workflow.
+func (s *step) ended() {
+	s.live(Ended)
+	s.Rest.begin(s.At)
+	s.reportEnd()
+	s.do(Publish{}, Complete{})
+}
+
+var endEvents = map[agent.Status]agent.EventType{
+	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled, agent.Stopped: agent.RunStopped,
 }
 
 // Bounds of an outcome, in bytes. The server takes no result over 2 MB, and would
@@ -121,9 +180,8 @@ const (
 )
 
 // fitOutcome cuts the text of an outcome that is too long. The transcript has all of it.
-func (s *step) fitOutcome() {
-	o := s.Outcome
-	if s.Birth != nil {
+func fitOutcome(o *agent.Outcome, child bool) {
+	if child {
 		o.Text = agent.Cut(o.Text, maxChildSays, len(o.Text))
 	}
 	if len(o.Output) > 0 && len(o.Text) > maxEndText && written(o.Text)+written(o.Output) > maxOutcome {
@@ -138,52 +196,4 @@ func written(v any) int {
 		return maxOutcome
 	}
 	return len(raw)
-}
-
-// leaveWithin is how long an end waits for the runs below to end.
-const leaveWithin = 10 * time.Second
-
-// leaveChildren ends what still works below: no child outlives its parent.
-func (s *step) leaveChildren() {
-	if !s.liveChildren() {
-		return
-	}
-	s.LeaveBy = s.At.Add(leaveWithin)
-	s.Numbers.Hold++
-	s.hear(agent.Heard{Session: s.Session, N: s.Numbers.Hold})
-	s.do(Broadcast{Session: s.Session, N: s.Numbers.Hold, Verb: agent.Cancel})
-	s.tellChildren(agent.HoldOrder{Verb: agent.Cancel, Heard: slices.Clone(s.Heard), Reason: reasonParent})
-}
-
-// leave reaches the end when all is stored and nothing works below any more, or
-// has had its time.
-func (s *step) leave() {
-	switch {
-	case s.Log.Sealing > 0:
-	case len(s.Log.Tail) > 0:
-		s.seal(true)
-	case s.liveChildren() && s.At.Before(s.LeaveBy):
-	default:
-		s.ended()
-	}
-}
-
-// stopWaiting forgets what the run waited for: nothing can be answered at an end.
-func (s *step) stopWaiting() {
-	if s.Wait != nil && s.Wait.Resting {
-		s.Parked += s.At.Sub(s.Since)
-	}
-	s.unparked()
-	s.Wait, s.Requests, s.Giving, s.Holds = nil, nil, nil, nil
-}
-
-// ended is the end.
-func (s *step) ended() {
-	s.Phase, s.Since = Ended, s.At
-	s.reportEnd()
-	s.do(Publish{}, Complete{})
-}
-
-var endEvents = map[agent.Status]agent.EventType{
-	agent.Completed: agent.RunCompleted, agent.Failed: agent.RunFailed, agent.Cancelled: agent.RunCancelled, agent.Stopped: agent.RunStopped,
 }

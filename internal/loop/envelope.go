@@ -20,7 +20,7 @@ func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
 	return r
 }
 
-// envelope is what a model is told of a child (catalogue HA-105).
+// envelope is what a model is told of a child.
 type envelope struct {
 	OK         bool              `json:"ok"`
 	Child      string            `json:"child"`
@@ -40,5 +40,15 @@ func envelopeOf(o *agent.Outcome) envelope {
 	if err := o.Err(); err != nil {
 		e.Error = err.Error()
 	}
+	return e
+}
+
+// envelope is what the model is told of a child as it stands.
+func (c Child) envelope() envelope {
+	if c.Outcome == nil {
+		return envelope{Child: c.Session, Status: c.Status, Suspension: c.Suspension}
+	}
+	e := envelopeOf(c.Outcome)
+	e.Child = c.Session
 	return e
 }

@@ -23,12 +23,12 @@ func essence(p place) string {
 	l := &s.Log
 	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, l.Bytes/alongMost
 	l.Sealing, l.Fault, l.Tries, l.Again = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.Again)
-	s.Started, s.Asked, s.Since, s.Deadline, s.Wake = time.Time{}, time.Time{}, e.left(s.Since), e.left(s.Deadline), e.left(s.Wake)
-	s.Numbers, s.Usage, s.Cost, s.Parked, s.Task, s.Text = agent.Numbers{}, agent.Usage{}, 0, 0, "", given(s.Text != "")
-	s.Spec, s.Birth, s.Beyond, s.Inherited, s.Labels = nil, nil, nil, nil, nil
-	s.Told, s.Refused, s.Decided, s.Unknown, s.Posts = nil, nil, nil, nil, nil
-	if s.Outcome != nil {
-		s.Outcome = &agent.Outcome{Status: s.Outcome.Status}
+	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Budget.Deadline, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Budget.Deadline), e.left(s.Wake)
+	s.Numbers, s.Budget.Usage, s.Budget.Cost, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, agent.Usage{}, 0, 0, "", given(s.Turn.Text != "")
+	s.Spec, s.Parent.Birth, s.Parent.Beyond, s.Parent.Inherited, s.Origin.Labels = nil, nil, nil, nil, nil
+	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Posts = nil, nil, nil, nil, nil
+	if s.End.Outcome != nil {
+		s.End.Outcome = &agent.Outcome{Status: s.End.Outcome.Status}
 	}
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -62,56 +62,56 @@ func (e *essential) left(at time.Time) time.Time {
 func (e *essential) turn() {
 	s := e.State
 	rename := func(id string) string {
-		if i := slices.IndexFunc(s.Calls, func(c Call) bool { return c.ID == id }); i >= 0 {
+		if i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.ID == id }); i >= 0 {
 			return "t." + strconv.Itoa(i)
 		}
 		return ""
 	}
-	s.Children = slices.DeleteFunc(s.Children, func(c Child) bool { return !c.live() && rename(c.By) == "" })
-	for i := range s.Children {
-		s.Children[i].By, s.Children[i].Call = rename(s.Children[i].By), rename(s.Children[i].Call)
+	s.Children.List = slices.DeleteFunc(s.Children.List, func(c Child) bool { return !c.live() && rename(c.By) == "" })
+	for i := range s.Children.List {
+		s.Children.List[i].By, s.Children.List[i].Call = rename(s.Children.List[i].By), rename(s.Children.List[i].Call)
 	}
-	for i := range s.Requests {
-		s.Requests[i].CallID = rename(s.Requests[i].CallID)
+	for i := range s.Requests.Open {
+		s.Requests.Open[i].CallID = rename(s.Requests.Open[i].CallID)
 	}
-	for i := range s.Calls {
-		c := &s.Calls[i]
+	for i := range s.Calls.List {
+		c := &s.Calls.List[i]
 		c.Since, c.Request, c.Note, c.ProviderID = time.Time{}, "", "", ""
 		if c.Result != nil {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}
 		}
 	}
-	for i := range s.Calls {
-		s.Calls[i].ID = "t." + strconv.Itoa(i)
+	for i := range s.Calls.List {
+		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}
-	s.Heavy = max(-1, s.Heavy-s.Turn)
-	s.Base = agent.Limits{Turns: s.Turn - s.Base.Turns}
-	s.Turn = min(s.Turn, 1)
-	s.Ask = min(s.Ask, 1)
+	s.Turn.TooLarge = max(-1, s.Turn.TooLarge-s.Turn.N)
+	s.Budget.Base = agent.Limits{Turns: s.Turn.N - s.Budget.Base.Turns}
+	s.Turn.N = min(s.Turn.N, 1)
+	s.Turn.Ask = min(s.Turn.Ask, 1)
 	var done []agent.ToolCount // what was done at all is what Require asks for
-	for _, t := range s.Tools {
+	for _, t := range s.Calls.Counts {
 		done = append(done, agent.ToolCount{Tool: t.Tool, OK: min(t.OK, 1)})
 	}
-	s.Tools = done
+	s.Calls.Counts = done
 }
 
 // waits leaves of what the run waits for when it is over, and how it is decided.
 func (e *essential) waits(stored int64) {
 	s := e.State
-	if w := s.Wait; w != nil {
+	if w := s.Rest.Wait; w != nil {
 		w.ID, w.Cause, w.Reason, w.Turn, w.At = "", "", "", 0, time.Time{}
 		if w.Seq <= stored {
 			w.Seq = 0
 		}
 		w.Seq = min(w.Seq, 1)
 	}
-	for i, r := range s.Requests {
-		s.Requests[i].Request = agent.Request{
+	for i, r := range s.Requests.Open {
+		s.Requests.Open[i].Request = agent.Request{
 			ID: "q-" + strconv.Itoa(i), Type: r.Type, Choices: r.Choices, Default: r.Default, Cause: r.Cause, Call: r.Call,
 			Deadline: e.left(r.Deadline), RemindAt: e.left(r.RemindAt),
 		}
 		if r.Call != nil {
-			s.Requests[i].Request.Call = &agent.RequestCall{Tool: r.Call.Tool}
+			s.Requests.Open[i].Request.Call = &agent.RequestCall{Tool: r.Call.Tool}
 		}
 	}
 	if s.Park != nil {
@@ -122,47 +122,47 @@ func (e *essential) waits(stored int64) {
 		}
 		s.Park.Conditions = c
 	}
-	if s.Giving != nil {
-		s.Giving = &Giving{Until: e.left(s.Giving.Until)}
+	if s.End.Aborting != nil {
+		s.End.Aborting = &Aborting{Until: e.left(s.End.Aborting.Until)}
 	}
-	if p := s.Stopping; p != nil {
-		s.Stopping = &Stopping{Drain: e.left(p.Drain), Until: e.left(p.Until), Summed: p.Summed}
+	if p := s.End.Stopping; p != nil {
+		s.End.Stopping = &Stopping{Drain: e.left(p.Drain), Until: e.left(p.Until), Summed: p.Summed}
 	}
 }
 
 // talk leaves how much there is to say.
 func (e *essential) talk() {
 	s := e.State
-	letters := slices.Clone(s.Letters)
+	letters := slices.Clone(s.Messages.Pending)
 	for i, l := range letters {
 		letters[i].Message = agent.Message{ID: given(l.Message.ID != ""), Note: l.Message.Note}
 	}
-	s.Letters = letters
-	events := make([]agent.EmitOrder, len(s.Events))
-	s.Events = events
-	s.Note, s.Ticks = given(s.Note != ""), min(s.Ticks, 3)
+	s.Messages.Pending = letters
+	events := make([]agent.EmitOrder, len(s.Messages.Events))
+	s.Messages.Events = events
+	s.Turn.Note, s.Daemon.Ticks = given(s.Turn.Note != ""), min(s.Daemon.Ticks, 3)
 }
 
 // tree leaves how the runs around this one stand to it.
 func (e *essential) tree() {
 	s := e.State
-	for i, h := range s.Holds {
-		s.Holds[i] = agent.Hold{From: h.From, Verb: h.Verb, By: h.By}
-		if knows(s.Heard, agent.Heard{Session: h.Session, N: holdNumber(h) + 1}) {
-			s.Holds[i].ID = "old"
+	for i, h := range s.Holds.List {
+		s.Holds.List[i] = agent.Hold{From: h.From, Verb: h.Verb, By: h.By}
+		if knows(s.Holds.Heard, agent.Heard{Session: h.Session, N: holdNumber(h) + 1}) {
+			s.Holds.List[i].ID = "old"
 		}
 	}
-	s.Heard = nil
-	if s.Early != nil {
-		s.Early = &agent.Heard{}
+	s.Holds.Heard = nil
+	if s.Holds.Early != nil {
+		s.Holds.Early = &agent.Heard{}
 	}
-	for i := range s.Children {
-		c := &s.Children[i]
+	for i := range s.Children.List {
+		c := &s.Children.List[i]
 		c.Session, c.Run, c.Task, c.Seq, c.Heard, c.Outcome = strconv.Itoa(i), "", "", 0, time.Time{}, nil
 		for j := range c.Owed {
 			c.Owed = slices.Clone(c.Owed)
 			c.Owed[j] = agent.HoldOrder{Verb: c.Owed[j].Verb, Own: c.Owed[j].Own}
 		}
 	}
-	s.LeaseAt, s.LookAt, s.LeaveBy = e.left(s.LeaseAt), e.left(s.LookAt), e.left(s.LeaveBy)
+	s.Parent.LeaseAt, s.Children.LookAt, s.Children.LeaveBy = e.left(s.Parent.LeaseAt), e.left(s.Children.LookAt), e.left(s.Children.LeaveBy)
 }

@@ -21,7 +21,7 @@ type story struct {
 func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps int) {
 	t.Helper()
 	w := newWorld(t, prompt)
-	for ; w.state.Phase != Ended; steps++ {
+	for ; w.state.Life != Ended; steps++ {
 		require.Less(t, steps, 200, "the run does not end")
 		for _, do := range []func(){func() {
 			if steps == at {
@@ -29,10 +29,10 @@ func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps i
 			}
 		}, w.next} {
 			before := w.state
-			if do(); before.Phase != Ended {
+			if do(); before.Life != Ended {
 				s.events = append(s.events, newEvents(before, w.state)...)
 			}
-			if w.state.Phase == Ended {
+			if w.state.Life == Ended {
 				break
 			}
 		}
@@ -42,7 +42,7 @@ func tell(t *testing.T, prompt bool, at int, say func(*world)) (s story, steps i
 			s.messages = append(s.messages, *e.Message)
 		}
 	}
-	s.outcome = w.state.Outcome
+	s.outcome = w.state.End.Outcome
 	return s, steps
 }
 
@@ -81,7 +81,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 	for at := range steps {
 		known := 0
 		held, _ := tell(t, true, at, func(w *world) {
-			if w.state.Phase == Opening || w.state.over() {
+			if w.state.Life == Opening || w.state.over() {
 				return
 			}
 			known = int(w.state.Log.Seq)
@@ -112,12 +112,12 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 		for at := range steps {
 			said := false
 			s, _ := tell(t, prompt, at, func(w *world) {
-				if w.state.Phase == Opening || w.state.over() {
+				if w.state.Life == Opening || w.state.over() {
 					return
 				}
 				said = true
 				require.NoError(t, w.step(Said{Command: agent.CancelOrder{Reason: "enough"}}))
-				if w.state.Phase == Ended {
+				if w.state.Life == Ended {
 					return
 				}
 				for _, late := range []agent.Command{agent.ResumeOrder{}, agent.ApproveOrder{Request: "q-1"}, agent.AnswerOrder{Request: "q-2", Text: "Rome"}} {

@@ -185,7 +185,7 @@ func (s *search) look(at *found) (next []*found) {
 		if to == nil {
 			continue
 		}
-		if key := essence(to.place); !s.seen[key] && to.state.Phase != Ended {
+		if key := essence(to.place); !s.seen[key] && to.state.Life != Ended {
 			s.seen[key] = true
 			to.from = at
 			next = append(next, to)
@@ -223,7 +223,7 @@ func (s *search) lead(at *found) {
 	for n := 0; ; n++ {
 		require.Less(s.t, n, bound, "it does not come to an end")
 		key := essence(at.place)
-		if s.leads[key] || at.state.Phase == Ended || at.state.idling() && at.state.Status() == agent.Suspended && len(at.state.Holds) == 0 {
+		if s.leads[key] || at.state.Life == Ended || at.state.idling() && at.state.Status() == agent.Suspended && len(at.state.Holds.List) == 0 {
 			break
 		}
 		way = append(way, key)

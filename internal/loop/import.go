@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -12,13 +11,13 @@ import (
 // and with [agent.InvalidInput] one that is below another itself.
 func (s State) Portable() error {
 	switch {
-	case s.Birth != nil:
-		return agent.Errorf(agent.InvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Birth.Parent.Session).At("session")
-	case s.Status() != agent.Suspended || s.Spec == nil || s.Stopping != nil || !(&step{State: s}).idle():
+	case s.Parent.Birth != nil:
+		return agent.Errorf(agent.InvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Birth.Parent.Session).At("session")
+	case s.Status() != agent.Suspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: s}).idle():
 		return agent.Errorf(agent.Busy, "session %s is %s; only one that is suspended or at its end can be moved: pause it first", s.Session, s.Status())
 	}
 	var live []string
-	for _, c := range s.Children {
+	for _, c := range s.Children.List {
 		if c.live() {
 			live = append(live, c.Session)
 		}
@@ -40,22 +39,19 @@ func (s *step) imported(in Imported) {
 		s.fail(err)
 		return
 	}
-	run, by := s.Run, s.Start.By
+	run, by := s.Run, s.Origin.Start.By
 	s.State = in.State.clone()
 	former := s.Run
-	s.V, s.Run, s.Former, s.Imported = agent.Version, run, former, in.Export
+	s.V, s.Run = agent.Version, run
+	s.Origin.moved(former, in.Export)
 	s.continued()
-	for i := range s.Requests {
-		s.Requests[i].Run = run // where it is answered now
-	}
-	for i := range s.Calls {
-		s.Calls[i].Of = firstOf(s.Calls[i].Of, former)
-	}
+	s.Requests.moved(run) // where they are answered now
+	s.Calls.moved(former)
 	s.record(agent.Event{Type: agent.RunStarted, Started: &agent.Started{
 		Run: run, By: by, Spec: in.Spec, Imported: &agent.Imported{Export: in.Export, Run: former},
 	}})
 	s.record(agent.Event{Type: agent.RunSuspended, Suspension: s.Suspension()})
-	s.Wait.Seq, s.Wait.Saved = s.Log.Seq, false
+	s.Rest.restored(s.Log.Seq)
 }
 
 // unfit tells why a state can't be gone on with.
@@ -69,23 +65,8 @@ func unfit(s State) *agent.Error {
 	return nil
 }
 
-// names tells whether what was said names this run: by its id, or by the one that
+// names reports whether what was said names this run: by its id, or by the one that
 // it had where it was before.
 func (s State) names(said string) bool {
-	return agent.NamesRun(said, s.Run) || s.Former != "" && agent.NamesRun(said, s.Former)
-}
-
-// owner is who lets a suspended run go on: exactly one at a time.
-func (s State) owner() agent.Owner {
-	switch {
-	case slices.ContainsFunc(s.Holds, func(h agent.Hold) bool { return h.From == agent.HoldInherited }):
-		return agent.OwnedByParent
-	case len(s.Holds) > 0 && s.Wait.By == agent.ByParent:
-		return agent.OwnedByParent
-	case len(s.Holds) > 0 || len(s.Requests) > 0:
-		return agent.OwnedByOperator
-	case s.Park != nil && len(s.Park.Conditions.List()) == 0:
-		return agent.OwnedByOperator
-	}
-	return agent.OwnedByRuntime
+	return agent.NamesRun(said, s.Run) || s.Origin.Former != "" && agent.NamesRun(said, s.Origin.Former)
 }

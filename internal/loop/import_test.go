@@ -47,7 +47,7 @@ func move(t require.TestingT, s State, now time.Time) State {
 	require.NoError(t, err)
 	require.JSONEq(t, string(wants), string(has))
 	require.Equal(t, s.Numbers, next.Numbers)
-	require.Equal(t, s.Turn, next.Turn)
+	require.Equal(t, s.Turn.N, next.Turn.N)
 	return next
 }
 
@@ -63,12 +63,12 @@ func TestPortable(t *testing.T) {
 	require.NoError(t, p.state.Portable())
 
 	below := p.state
-	below.Birth = &agent.Birth{Parent: agent.Parent{Session: "above"}}
+	below.Parent.Birth = &agent.Birth{Parent: agent.Parent{Session: "above"}}
 	require.ErrorIs(t, below.Portable(), agent.InvalidInput)
 	above := p.state
-	above.Children = []Child{{Session: "s/b-1"}}
+	above.Children.List = []Child{{Session: "s/b-1"}}
 	require.ErrorContains(t, above.Portable(), "s/b-1")
-	above.Children[0].Outcome = &agent.Outcome{}
+	above.Children.List[0].Outcome = &agent.Outcome{}
 	require.NoError(t, above.Portable(), "what has ended below does not matter")
 }
 
@@ -80,19 +80,19 @@ func TestOwner(t *testing.T) {
 		s    State
 		want agent.Owner
 	}{
-		"a question":                     {State{Requests: []Request{{}}}, agent.OwnedByOperator},
+		"a question":                     {State{Requests: Requests{Open: []Request{{}}}}, agent.OwnedByOperator},
 		"parked on a time":               {State{Park: times}, agent.OwnedByRuntime},
 		"parked until somebody resumes":  {State{Park: &Park{}}, agent.OwnedByOperator},
 		"runs below":                     {State{}, agent.OwnedByRuntime},
-		"held":                           {State{Holds: []agent.Hold{own}}, agent.OwnedByOperator},
-		"held and parked":                {State{Holds: []agent.Hold{own}, Park: times}, agent.OwnedByOperator},
-		"held from above":                {State{Holds: []agent.Hold{inherited}}, agent.OwnedByParent},
-		"held twice":                     {State{Holds: []agent.Hold{own, inherited}}, agent.OwnedByParent},
-		"held by its parent's own order": {State{Holds: []agent.Hold{own}, Wait: &Wait{By: agent.ByParent}}, agent.OwnedByParent},
+		"held":                           {State{Holds: Holds{List: []agent.Hold{own}}}, agent.OwnedByOperator},
+		"held and parked":                {State{Holds: Holds{List: []agent.Hold{own}}, Park: times}, agent.OwnedByOperator},
+		"held from above":                {State{Holds: Holds{List: []agent.Hold{inherited}}}, agent.OwnedByParent},
+		"held twice":                     {State{Holds: Holds{List: []agent.Hold{own, inherited}}}, agent.OwnedByParent},
+		"held by its parent's own order": {State{Holds: Holds{List: []agent.Hold{own}}, Rest: Rest{Wait: &Wait{By: agent.ByParent}}}, agent.OwnedByParent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.s.Wait == nil {
-				c.s.Wait = &Wait{}
+			if c.s.Rest.Wait == nil {
+				c.s.Rest.Wait = &Wait{}
 			}
 			require.Equal(t, c.want, c.s.Suspension().Owner)
 		})

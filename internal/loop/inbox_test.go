@@ -67,12 +67,12 @@ func TestAWaitingEventIsKnownByItsID(t *testing.T) {
 	for n := range maxPosts + 10 {
 		p.lines(fmt.Sprintf(`send @m%d {"text":"and?"}`, n))
 	}
-	require.Len(t, p.state.Posts, maxPosts+12, "a daemon's are remembered over the runs of others")
-	p.state.Posts = p.state.Posts[10:] // a head that was written before the end has the last ones
+	require.Len(t, p.state.Messages.Posts, maxPosts+12, "a daemon's are remembered over the runs of others")
+	p.state.Messages.Posts = p.state.Messages.Posts[10:] // a head that was written before the end has the last ones
 	p.lines(`cut`, `sealed`, `next`, `started {"agent":"a"}`, `opened {"daemon":{}}`)
-	before := len(p.state.Events)
+	before := len(p.state.Messages.Events)
 	p.lines(`emit @e2 {"topic":"t"}`)
-	require.Len(t, p.state.Events, before)
+	require.Len(t, p.state.Messages.Events, before)
 }
 
 // The events that wait are bounded by what they have when they are written: names,
@@ -89,9 +89,9 @@ func TestTheSizeOfWaitingEvents(t *testing.T) {
 				s, _, refusal = Step(s, Moment{At: p.now}, Said{Command: o, ID: fmt.Sprintf("%064d", n)})
 			}
 			require.ErrorIs(t, refusal, agent.QueueFull)
-			require.Less(t, len(s.Events), 1000)
-			require.InDelta(t, maxEventBytes, written(s.Events), float64(2*writtenEvent(s.Events[0])))
-			require.LessOrEqual(t, written(s.Events), maxEventBytes+2)
+			require.Less(t, len(s.Messages.Events), 1000)
+			require.InDelta(t, maxEventBytes, written(s.Messages.Events), float64(2*writtenEvent(s.Messages.Events[0])))
+			require.LessOrEqual(t, written(s.Messages.Events), maxEventBytes+2)
 		})
 	}
 }
@@ -106,14 +106,14 @@ func TestTheLastUnknownCallsAreNamed(t *testing.T) {
 			p.lines(`sealed`)
 		}
 	}
-	require.Len(t, p.state.Unknown, maxUnknown)
-	require.Equal(t, "t3.1", p.state.Unknown[0].Call)
+	require.Len(t, p.state.Calls.Unknown, maxUnknown)
+	require.Equal(t, "t3.1", p.state.Calls.Unknown[0].Call)
 }
 
 // What a listing finds a run by is there once, and does not count twice.
 func TestWhatARunWaitsForIsListedOnce(t *testing.T) {
 	topic := strings.Repeat("t", 120)
-	s := State{Phase: Resting, Wait: &Wait{ID: "s-1"}, Park: &Park{}}
+	s := State{Life: Live, Rest: Rest{Wait: &Wait{ID: "s-1"}}, Park: &Park{}}
 	for range 20 {
 		s.Park.Conditions.Any = append(s.Park.Conditions.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
@@ -127,7 +127,7 @@ func TestAnAgentBelowHearsNothing(t *testing.T) {
 	in := p.input("opened", `{"daemon":{"topics":["t"]}}`).(Opened)
 	in.Sources = []string{"mcp"}
 	p.step(in)
-	require.Equal(t, Listing, p.state.Phase)
+	require.Equal(t, Listing, p.state.Life)
 	require.Empty(t, p.state.WaitsFor())
 }
 

@@ -15,8 +15,8 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	if h, ok := t.(*testing.T); ok {
 		h.Helper()
 	}
-	if before.Phase == Ended {
-		before.Refused = after.Refused // which is shown, and is no more than that
+	if before.Life == Ended {
+		before.Verbs.Refused = after.Verbs.Refused // which is shown, and is no more than that
 		require.Equal(t, before, after, "nothing leaves an end")
 		require.Empty(t, effects)
 		return
@@ -26,26 +26,26 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	for i, e := range slices.Backward(after.Log.Tail) {
 		require.Equal(t, last-int64(len(after.Log.Tail)-1-i), e.Seq, "events are numbered without a gap")
 	}
-	for _, c := range before.Calls {
+	for _, c := range before.Calls.List {
 		if c.State != Done {
 			continue
 		}
-		kept := slices.ContainsFunc(after.Calls, func(k Call) bool { return k.ID == c.ID && k.Result != nil }) || told(after, c)
+		kept := slices.ContainsFunc(after.Calls.List, func(k Call) bool { return k.ID == c.ID && k.Result != nil }) || told(after, c)
 		require.True(t, kept, "the result of %s was dropped", c.ID)
 	}
 	checkPairs(t, after)
 	checkTurns(t, after)
 	completes := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Complete); return ok })
-	require.Equal(t, after.Phase == Ended, completes, "an end is told when it is reached")
-	if after.Phase == Ended {
-		require.NotNil(t, after.Outcome)
-		require.Empty(t, after.Calls, "nothing is left open at an end")
+	require.Equal(t, after.Life == Ended, completes, "an end is told when it is reached")
+	if after.Life == Ended {
+		require.NotNil(t, after.End.Outcome)
+		require.Empty(t, after.Calls.List, "nothing is left open at an end")
 	}
 	checkHolds(t, before, after, effects)
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
 	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
-		require.LessOrEqual(t, after.Wait.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
+		require.LessOrEqual(t, after.Rest.Wait.Seq, after.Log.Seq-int64(len(after.Log.Tail)), "a run says that it is suspended when that is stored")
 	}
 	if carries := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }); carries {
 		require.LessOrEqual(t, after.Log.Bytes, alongMost, "little that is not stored is carried over")
@@ -66,25 +66,25 @@ func checkKept(t require.TestingT, before, after State) {
 			require.Equal(t, e, after.Log.Tail[e.Seq-stored-1], "an event was changed")
 		}
 	}
-	told := slices.Clone(after.Letters)
+	told := slices.Clone(after.Messages.Pending)
 	for _, e := range after.Log.Tail {
 		if e.Seq > before.Log.Seq && e.Message != nil {
-			told = append(told, Letter{Message: *e.Message})
+			told = append(told, Pending{Message: *e.Message})
 		}
 	}
-	for _, l := range before.Letters {
-		i := slices.IndexFunc(told, func(o Letter) bool { return reflect.DeepEqual(o.Message, l.Message) })
+	for _, l := range before.Messages.Pending {
+		i := slices.IndexFunc(told, func(o Pending) bool { return reflect.DeepEqual(o.Message, l.Message) })
 		require.GreaterOrEqual(t, i, 0, "message %q was dropped", l.Message.TextOf())
 		told = slices.Delete(told, i, i+1)
 	}
 	if before.Park != nil && before.Park.Met != nil && before.Park.Met.Topic != "" && after.Park == nil {
 		met := before.Park.Met.message()
-		require.True(t, slices.ContainsFunc(told, func(o Letter) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
+		require.True(t, slices.ContainsFunc(told, func(o Pending) bool { return reflect.DeepEqual(o.Message, met) }), "event %s was dropped", before.Park.Met.Topic)
 	}
 	if after.over() {
-		require.Empty(t, after.Letters, "all that was said is in the log at the end")
+		require.Empty(t, after.Messages.Pending, "all that was said is in the log at the end")
 	}
-	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Sealing; after.Phase == Ended && !lost {
+	if lost := after.Log.Sealing == 0 && before.Log.Sealing > 0 && stored < before.Log.Sealing; after.Life == Ended && !lost {
 		require.Empty(t, after.Log.Tail, "all is stored at the end")
 	}
 }
@@ -92,45 +92,45 @@ func checkKept(t require.TestingT, before, after State) {
 // checkAnswerable wants a run to wait for what it asks for.
 func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 	s := &step{State: after}
-	waits := func(phases ...Phase) bool { return slices.Contains(phases, after.Phase) }
+	waits := func(phases ...string) bool { return slices.Contains(phases, after.at()) }
 	for _, e := range effects {
 		ok := true
 		switch e := e.(type) {
 		case Open:
-			ok = waits(Opening)
+			ok = waits(string(Opening))
 		case Locate:
-			ok = waits(Locating)
+			ok = waits(string(Locating))
 		case Import:
-			ok = waits(Importing)
+			ok = waits(string(Importing))
 		case List:
-			ok = waits(Listing)
+			ok = waits(string(Listing))
 		case CallModel:
-			ok = waits(Asking, Summing) && after.Ask == e.Seq
+			ok = waits(string(Asking), string(Summing)) && after.Turn.Ask == e.Seq
 		case CallTool:
-			ok = waits(Working) && after.Calls[s.callIndex(e.Call.ID)].State == Active
+			ok = waits(string(Working)) && after.Calls.List[s.Calls.find(e.Call.ID)].State == Active
 		case Seal:
 			ok = after.Log.Sealing == e.To
 		case Fold:
-			ok = waits(Folding)
+			ok = waits(string(Folding))
 		case CarryOver:
-			ok = waits(Carrying)
+			ok = waits(string(Carrying))
 		case StartChild:
-			c := s.below(e.Session)
-			ok = c != nil && c.live() && !c.Started
+			i := s.Children.find(e.Session)
+			ok = i >= 0 && s.Children.List[i].live() && !s.Children.List[i].Started
 		case Lease:
-			ok = after.Leasing || after.over()
+			ok = after.Parent.Leasing || after.over()
 		case Wake:
 			ok = e.At.Equal(after.Wake)
 		}
-		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.Phase)
+		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.at())
 	}
 }
 
 // checkHolds wants nothing to begin that a hold keeps from beginning.
 func checkHolds(t require.TestingT, before, after State, effects []Effect) {
-	require.LessOrEqual(t, len(after.Holds), 2)
-	rests := before.Wait != nil && before.Wait.Resting && after.Wait != nil
-	for _, h := range after.Holds {
+	require.LessOrEqual(t, len(after.Holds.List), 2)
+	rests := before.Rest.Wait != nil && before.Rest.Wait.Resting && after.Rest.Wait != nil
+	for _, h := range after.Holds.List {
 		if h.Verb != agent.Interrupt && !rests {
 			continue
 		}
@@ -141,23 +141,24 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 			}
 		}
 	}
-	for _, e := range before.Events {
-		require.True(t, e.ID == "" || slices.ContainsFunc(after.Events, func(k agent.EmitOrder) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
+	for _, e := range before.Messages.Events {
+		require.True(t, e.ID == "" || slices.ContainsFunc(after.Messages.Events, func(k agent.EmitOrder) bool { return k.ID == e.ID }) || saidTo(after, e.ID), "event %s was dropped", e.ID)
 	}
-	if w := after.Wait; w != nil && !after.over() {
-		require.True(t, len(after.Holds) > 0 || len(after.Requests) > 0 || after.Park != nil || (&step{State: after}).childrenRest(), "a suspension waits for something")
-		require.Nil(t, after.Stopping)
+	require.False(t, after.Rest.resting() && after.Calls.active() > 0, "a run that rests is at nothing")
+	if w := after.Rest.Wait; w != nil && !after.over() {
+		require.True(t, len(after.Holds.List) > 0 || len(after.Requests.Open) > 0 || after.Park != nil || after.childrenRest(), "a suspension waits for something")
+		require.Nil(t, after.End.Stopping)
 	}
-	for _, r := range after.Requests {
-		i := slices.IndexFunc(after.Calls, func(c Call) bool { return c.ID == r.CallID })
+	for _, r := range after.Requests.Open {
+		i := slices.IndexFunc(after.Calls.List, func(c Call) bool { return c.ID == r.CallID })
 		require.Equal(t, r.Type == agent.LimitAsk, i < 0, "a request has its call")
 		if i >= 0 {
-			require.Equal(t, Awaiting, after.Calls[i].State)
+			require.Equal(t, Awaiting, after.Calls.List[i].State)
 		}
 	}
 	if after.over() {
-		require.Empty(t, after.Requests)
-		require.Nil(t, after.Wait)
+		require.Empty(t, after.Requests.Open)
+		require.Nil(t, after.Rest.Wait)
 	}
 }
 
@@ -165,7 +166,7 @@ func checkHolds(t require.TestingT, before, after State, effects []Effect) {
 func saidTo(s State, id string) bool {
 	met := s.Park != nil && s.Park.Met != nil && s.Park.Met.ID == id
 	return met || slices.ContainsFunc(s.Log.Tail, func(e agent.Event) bool { return e.Message != nil && e.Message.ID == id }) ||
-		slices.ContainsFunc(s.Letters, func(l Letter) bool { return l.Message.ID == id })
+		slices.ContainsFunc(s.Messages.Pending, func(l Pending) bool { return l.Message.ID == id })
 }
 
 func told(s State, c Call) bool {
@@ -222,8 +223,8 @@ func checkPairs(t require.TestingT, s State) {
 			asked = e.Message.ToolCalls()
 		}
 	}
-	if len(s.Calls) == 0 {
-		require.Empty(t, asked, "calls were left without results in phase %s", s.Phase)
+	if len(s.Calls.List) == 0 {
+		require.Empty(t, asked, "calls were left without results in phase %s", s.at())
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // a new execution, its history being long, and whether the history is so long that
 // the server will soon end the run.
 type Moment struct {
-	At   time.Time
-	Full bool
-	Brim bool
+	At               time.Time
+	Full             bool
+	NearHistoryLimit bool
 }
 
 // Input is something that happened.
@@ -134,8 +134,8 @@ type (
 		Reason string
 		Err    *agent.Error
 	}
-	// Heavy tells that the state is too large to be carried over.
-	Heavy struct{}
+	// StateTooLarge tells that the state is too large to be carried over.
+	StateTooLarge struct{}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
 	// Said is a verb. Its answer is an [Acknowledge].
@@ -175,30 +175,30 @@ type (
 // Proof is an approver who proved to be one, for one request.
 type Proof struct{ Request, Approver string }
 
-func (Begin) input()        {}
-func (Opened) input()       {}
-func (Located) input()      {}
-func (Imported) input()     {}
-func (Listed) input()       {}
-func (Replied) input()      {}
-func (ModelFailed) input()  {}
-func (Returned) input()     {}
-func (Slow) input()         {}
-func (Sealed) input()       {}
-func (SealFailed) input()   {}
-func (Tick) input()         {}
-func (Cancel) input()       {}
-func (Cut) input()          {}
-func (Heavy) input()        {}
-func (Continued) input()    {}
-func (Said) input()         {}
-func (Refused) input()      {}
-func (Folded) input()       {}
-func (ChildStarted) input() {}
-func (ChildEnded) input()   {}
-func (Reported) input()     {}
-func (Ordered) input()      {}
-func (Leased) input()       {}
+func (Begin) input()         {}
+func (Opened) input()        {}
+func (Located) input()       {}
+func (Imported) input()      {}
+func (Listed) input()        {}
+func (Replied) input()       {}
+func (ModelFailed) input()   {}
+func (Returned) input()      {}
+func (Slow) input()          {}
+func (Sealed) input()        {}
+func (SealFailed) input()    {}
+func (Tick) input()          {}
+func (Cancel) input()        {}
+func (Cut) input()           {}
+func (StateTooLarge) input() {}
+func (Continued) input()     {}
+func (Said) input()          {}
+func (Refused) input()       {}
+func (Folded) input()        {}
+func (ChildStarted) input()  {}
+func (ChildEnded) input()    {}
+func (Reported) input()      {}
+func (Ordered) input()       {}
+func (Leased) input()        {}
 
 // Effect is something to be done. What comes of it is an input.
 type Effect interface{ effect() }
@@ -233,9 +233,9 @@ type (
 		// is how long it may take; zero as long as any call.
 		Summary Summary
 		Within  time.Duration
-		// Squeeze cuts what is too long for the model's window; else the reply says
+		// ForceFit cuts what is too long for the model's window; else the reply says
 		// that it is.
-		Squeeze bool
+		ForceFit bool
 	}
 	// CallTool asks for [Returned].
 	CallTool struct {
@@ -346,13 +346,3 @@ func (Acknowledge) effect() {}
 func (Publish) effect()     {}
 func (CarryOver) effect()   {}
 func (Complete) effect()    {}
-
-// Summary is what a summary is for.
-type Summary string
-
-// What summaries are for.
-const (
-	SumHandoff Summary = "handoff" // for whoever carries on
-	SumFresh   Summary = "fresh"   // for the run itself, in the place of all that was said
-	SumCompact Summary = "compact" // for the run itself, in the place of what is older
-)

@@ -43,7 +43,7 @@ func newWorld(t *testing.T, prompt bool) *world {
 func (w *world) step(in Input) error {
 	before := w.state
 	next, effects, err := Step(w.state, Moment{At: w.now}, in)
-	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.Phase, next.Status(), err))
+	w.history = append(w.history, fmt.Sprintf("%T %+v -> %s %s %v", in, in, next.at(), next.Status(), err))
 	if err != nil {
 		require.Equal(w.t, before, next, "a refusal changes nothing")
 		return err
@@ -128,12 +128,12 @@ func (w *world) next() {
 		return
 	}
 	switch {
-	case len(w.state.Holds) > 0:
+	case len(w.state.Holds.List) > 0:
 		require.NoError(w.t, w.step(Said{Command: agent.ResumeOrder{}}))
-	case len(w.state.Requests) > 0 && w.state.Requests[0].Type == agent.Approval:
-		require.NoError(w.t, w.step(Said{Command: agent.ApproveOrder{Request: w.state.Requests[0].ID}}))
-	case len(w.state.Requests) > 0:
-		require.NoError(w.t, w.step(Said{Command: agent.AnswerOrder{Request: w.state.Requests[0].ID, Text: "Rome"}}))
+	case len(w.state.Requests.Open) > 0 && w.state.Requests.Open[0].Type == agent.Approval:
+		require.NoError(w.t, w.step(Said{Command: agent.ApproveOrder{Request: w.state.Requests.Open[0].ID}}))
+	case len(w.state.Requests.Open) > 0:
+		require.NoError(w.t, w.step(Said{Command: agent.AnswerOrder{Request: w.state.Requests.Open[0].ID, Text: "Rome"}}))
 	case !w.state.Wake.IsZero():
 		w.now = w.state.Wake
 		require.NoError(w.t, w.step(Tick{}))
@@ -153,7 +153,7 @@ var pairsVerbs = []agent.Command{
 func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
 	const most = 200
 	length := 0
-	for w := newWorld(t, true); w.state.Phase != Ended; length++ {
+	for w := newWorld(t, true); w.state.Life != Ended; length++ {
 		w.next()
 	}
 	require.Greater(t, length, 15)
@@ -178,17 +178,17 @@ func play2(t *testing.T, prompt bool, i, j int, first, second agent.Command, mos
 			t.FailNow()
 		}
 	}()
-	for n := 0; w.state.Phase != Ended; n++ {
+	for n := 0; w.state.Life != Ended; n++ {
 		require.Less(t, n, most, "the run does not end")
 		for _, say := range []struct {
 			at      int
 			command agent.Command
 		}{{i, first}, {j, second}} {
-			if n == say.at && w.state.Phase != Ended && w.state.Phase != Opening {
+			if n == say.at && w.state.Life != Ended && w.state.Life != Opening {
 				w.say(say.command)
 			}
 		}
-		if w.state.Phase != Ended {
+		if w.state.Life != Ended {
 			w.next()
 		}
 	}

@@ -2,14 +2,29 @@ package loop
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// ReasonParent is why a run is cancelled whose parent has ended.
+// Parent is the part of a run below another: what the parent said of it at its birth, and
+// when it looks whether the parent still lives. It is zero for a root.
+type Parent struct {
+	// Birth is what the parent said of this run; nil for a root.
+	Birth *agent.Birth `json:"birth,omitempty"`
+	// Beyond are tools that the run may not use though its agent has them, and Inherited
+	// the rules that hold for its sub-agents too.
+	Beyond    []string     `json:"beyond,omitempty"`
+	Inherited []agent.Rule `json:"inherited,omitempty"`
+	// Reported means that the parent knows the run as suspended.
+	Reported bool `json:"reported,omitempty"`
+	// LeaseAt is when a run that rests looks for its parent again; Leasing means that it
+	// is looking.
+	LeaseAt time.Time `json:"lease_at,omitzero"`
+	Leasing bool      `json:"leasing,omitempty"`
+}
+
+// reasonParent is why a run is cancelled whose parent has ended.
 const reasonParent = "parent_ended"
 
 // The look at the parent of a run that rests is repeated ever more seldom.
@@ -18,69 +33,78 @@ const (
 	leaseMost  = time.Hour
 )
 
-// born takes what the run above says of this one.
+func (p *Parent) born(b *agent.Birth) { p.Birth = b }
+
+// bound remembers which tools are beyond the run, and which rules its sub-agents inherit.
+func (p *Parent) bound(beyond []string, rules []agent.Rule) { p.Beyond, p.Inherited = beyond, rules }
+
+// depth is how many runs stand above this one.
+func (p Parent) depth() int {
+	if p.Birth == nil {
+		return 0
+	}
+	return p.Birth.Depth
+}
+
+// knowsAs remembers how the parent knows the run.
+func (p *Parent) knowsAs(suspended bool) { p.Reported = suspended }
+
+// lookAnew lets a run that begins to rest look soon.
+func (p *Parent) lookAnew() { p.LeaseAt = time.Time{} }
+
+func (p *Parent) looks() { p.Leasing = true }
+
+// looked takes that the parent lives, and sets when to look again.
+func (p *Parent) looked(since, at time.Time) {
+	p.Leasing = false
+	p.LeaseAt = at.Add(min(max(at.Sub(since), leaseFirst), leaseMost))
+}
+
+// forgetLook ends a look whose answer does not come along into a new execution.
+func (p *Parent) forgetLook() { p.Leasing = false }
+
+// born takes what the parent says of this run.
 func (s *step) born(b *agent.Birth) {
 	if b == nil {
 		return
 	}
-	s.Birth = b
-	for _, h := range b.Heard {
-		s.hear(h)
-	}
-	if h := strongest(b.Held); h != nil {
-		s.Holds = []agent.Hold{*h}
-	}
+	s.Parent.born(b)
+	s.Holds.born(*b)
 }
 
-// strongest is the hold that keeps the most from beginning; nil of none.
-func strongest(holds []agent.Hold) (most *agent.Hold) {
-	for i, h := range holds {
-		if most == nil || h.Verb.Strength() > most.Verb.Strength() {
-			most = &holds[i]
-		}
-	}
-	return most
-}
-
-// holdNumber is the number in a hold's id.
-func holdNumber(h agent.Hold) int {
-	n, err := strconv.Atoi(strings.TrimPrefix(h.ID, "h-"))
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// bounded makes a Spec one that its ancestors allow: their rules hold here too,
-// and tools that they may not use are known by name and refused.
+// bounded makes a Spec one that its ancestors allow: their rules hold here too, and tools
+// that they may not use are known by name and refused.
 func (s *step) bounded(spec agent.Spec) agent.Spec {
 	ceilings := [][]string{spec.Ceiling}
-	if b := s.Birth; b != nil {
+	if b := s.Parent.Birth; b != nil {
 		ceilings = append(ceilings, b.Ceilings...)
 		spec.Rules = slices.Concat(b.Rules, spec.Rules) // of equal ones, the ancestors' count
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}
 	}
-	if len(spec.Agents) > 0 {
-		s.Inherited = spec.Rules
-	}
 	var kept []agent.ToolSpec
+	var beyond []string
 	for _, t := range spec.Toolset {
 		if within(ceilings, t.Name) {
 			kept = append(kept, t)
 			continue
 		}
-		s.Beyond = append(s.Beyond, t.Name)
+		beyond = append(beyond, t.Name)
 	}
 	spec.Toolset = kept
 	spec.ClientTools = slices.DeleteFunc(slices.Clone(spec.ClientTools), func(t agent.ToolSpec) bool {
 		if !within(ceilings, t.Name) {
-			s.Beyond = append(s.Beyond, t.Name)
+			beyond = append(beyond, t.Name)
 			return true
 		}
 		return false
 	})
+	var rules []agent.Rule
+	if len(spec.Agents) > 0 {
+		rules = spec.Rules
+	}
+	s.Parent.bound(beyond, rules)
 	return spec
 }
 
@@ -93,174 +117,77 @@ func within(ceilings [][]string, name string) bool {
 	return true
 }
 
-// ordered obeys the run above. What comes a second time changes nothing.
-func (s *step) ordered(o agent.HoldOrder) error {
-	switch {
-	case s.over():
-		return s.refuse("the run is ending")
-	case o.Run != "" && o.Run != s.Run:
-		return s.refuse("an order from above is for run %s", o.Run)
-	}
-	s.resumed = agent.Resumed{Cause: agent.ByParent, By: o.By}
-	switch o.Verb {
-	case agent.Stop:
-		return s.stop(agent.StopOrder{Order: agent.Order{By: o.By}, Reason: o.Reason, Deadline: o.Deadline})
-	case agent.Cancel:
-		return s.cancelled(firstOf(o.Reason, reasonParent))
-	case agent.Resume:
-		if h := s.ownHold(); o.Own && h != nil && h.By != o.By {
-			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
-		}
-		if o.Own {
-			return s.resume(agent.ResumeOrder{Order: agent.Order{By: o.By}, Message: o.Reason})
-		}
-	}
-	if o.Own {
-		return s.holdAs(agent.ByParent, o.Verb, agent.Order{By: o.By}, o.Reason, o.Grace)
-	}
-	return s.heldAbove(o)
-}
-
-// heldAbove takes over the holds above this run, as the run above knows them, and
-// passes on what has changed.
-func (s *step) heldAbove(o agent.HoldOrder) error {
-	if s.Early != nil && knows(o.Heard, *s.Early) {
-		s.Early = nil
-	}
-	old, want := s.hold(agent.HoldInherited), strongest(o.Held)
-	fresh := want != nil && want.Verb == agent.Interrupt && !s.hasHeard(heardOf(*want))
-	known := old == nil || knows(o.Heard, heardOf(*old))
-	for _, h := range o.Heard {
-		s.hear(h)
-	}
-	switch {
-	case s.Stopping != nil || !known:
-		return nil // a stop stands above it; or a step heard of a hold that is on its way
-	case old != nil && want != nil && heardOf(*old) == heardOf(*want):
-		old.By, old.Reason = want.By, want.Reason // a step heard of it first, and knew less
-		return nil
-	case want == nil && old == nil:
-	case want == nil:
-		s.goOnWith("The agent above you was resumed.", "")
-		s.lift(agent.HoldInherited)
-	default:
-		s.lay(*want, holdNumber(*want), agent.ByParent)
-	}
-	s.tellChildren(s.pass(o.Verb, o.Grace))
-	if fresh {
-		s.giveUp(o.Grace, "the run was interrupted")
-	}
-	return nil
-}
-
-func heardOf(h agent.Hold) agent.Heard { return agent.Heard{Session: h.Session, N: holdNumber(h)} }
-
-func knows(heard []agent.Heard, h agent.Heard) bool {
-	return slices.ContainsFunc(heard, func(k agent.Heard) bool { return k.Session == h.Session && k.N >= h.N })
-}
-
-// pass tells those below which holds are above them now.
-func (s *step) pass(verb agent.Verb, grace agent.Duration) agent.HoldOrder {
-	return agent.HoldOrder{Verb: verb, Held: s.handedDown(), Heard: slices.Clone(s.Heard), Grace: grace}
-}
-
-// report tells the run above how this one stands. That it rests for an inherited
-// hold alone is no news there.
+// report tells the parent how this run stands. That it rests for an inherited hold alone
+// is no news there.
 func (s *step) report(status agent.Status) {
-	if s.Birth == nil {
+	b := s.Parent.Birth
+	if b == nil {
 		return
 	}
-	r := agent.ChildReport{Run: s.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
+	r := agent.ChildReport{Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
 	if status == agent.Suspended {
-		if s.heldAboveOnly() && !s.Reported {
+		if s.heldAboveOnly() && !s.Parent.Reported {
 			return
 		}
 		r.Suspension = s.Suspension()
 	}
-	if status == agent.Running && !s.Reported {
+	if status == agent.Running && !s.Parent.Reported {
 		return
 	}
-	s.Reported = status == agent.Suspended
-	s.do(TellParent{Session: s.Birth.Parent.Session, Report: r})
+	s.Parent.knowsAs(status == agent.Suspended)
+	s.do(TellParent{Session: b.Parent.Session, Report: r})
 }
 
 // reportEnd tells a parent that does not wait for the result how the run ended.
 func (s *step) reportEnd() {
-	if s.Birth == nil || !s.Birth.Background {
+	b := s.Parent.Birth
+	if b == nil || !b.Background {
 		return
 	}
-	s.do(TellParent{Session: s.Birth.Parent.Session, Report: agent.ChildReport{
-		Run: s.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq + 1, Status: s.Outcome.Status, Outcome: s.Outcome,
+	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
+		Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq + 1, Status: s.End.Outcome.Status, Outcome: s.End.Outcome,
 	}})
 }
 
 // leaseDue is when a run that rests looks whether its parent still lives.
 func (s *step) leaseDue() time.Time {
-	resting := s.Wait != nil && s.Wait.Resting
-	if s.Birth == nil || s.Leasing || !resting && !s.onlyBelow() {
+	p := s.Parent
+	if p.Birth == nil || p.Leasing || !s.Rest.resting() && !s.onlyBelow() {
 		return time.Time{}
 	}
-	if s.LeaseAt.IsZero() {
-		return s.Since.Add(leaseFirst)
+	if p.LeaseAt.IsZero() {
+		return s.Rest.Since.Add(leaseFirst)
 	}
-	return s.LeaseAt
+	return p.LeaseAt
 }
 
-// onlyBelow tells whether the turn waits for runs below alone: no step of this run
-// looks for its parent then.
+// onlyBelow reports whether the turn waits for sub-agents alone: no step of this run looks
+// for its parent then.
 func (s *step) onlyBelow() bool {
-	return s.Phase == Working && s.active() == 0 && slices.ContainsFunc(s.Calls, func(c Call) bool { return c.State == Below })
+	return s.works() && s.Calls.active() == 0 && s.Calls.count(Below) > 0
 }
 
-// metBelow answers a run below that has met a hold which nobody has told it of: it
-// was never laid, or this run has not heard of it either.
-func (s *step) metBelow(c *Child, h agent.Heard) {
-	switch {
-	case s.hasHeard(h): // it is told, or was
-	case h.Session == s.Session:
-		s.outdated(h)
-	case s.Birth != nil && s.above(h.Session):
-		s.do(TellParent{Session: s.Birth.Parent.Session, Report: s.metReport(h)})
-		return
+// look looks whether the parent still lives, stores what a run that rests for its hold has
+// not stored, and asks about a hold that a step met and that nobody told of.
+func (s *step) look() {
+	s.Parent.looks()
+	if s.Log.open() && s.mayStore() {
+		s.seal(false)
 	}
-	s.tellChild(c, s.pass(agent.Resume, 0))
-}
-
-// metReport is the report of a hold that was met, and not told.
-func (s *step) metReport(h agent.Heard) agent.ChildReport {
-	return agent.ChildReport{Run: s.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: s.Status(), Met: &h}
+	s.do(Lease{Parent: s.Parent.Birth.Parent})
+	if early := s.Holds.Early; early != nil {
+		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(*early)})
+	}
 }
 
 // leased takes what the look found.
 func (s *step) leased(in Leased) error {
-	s.Leasing = false
+	s.Parent.looked(s.Rest.Since, s.At)
 	if s.over() {
 		return s.refuse("the run is ending")
 	}
 	if in.Gone {
 		return s.cancelled(reasonParent)
 	}
-	passed := max(s.At.Sub(s.Since), leaseFirst)
-	s.LeaseAt = s.At.Add(min(passed, leaseMost))
 	return nil
-}
-
-// lookDue is when the run looks after children that may have gone without a word;
-// zero where there are none.
-func (s *step) lookDue() time.Time {
-	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.Alone && c.live() }) {
-		return time.Time{}
-	}
-	return s.LookAt
-}
-
-// lookAfter asks for those children, and will again, ever more seldom.
-func (s *step) lookAfter() {
-	for _, c := range s.Children {
-		if c.Alone && c.live() {
-			s.do(LookAfter{Session: c.Session, Run: c.Run})
-		}
-	}
-	passed := max(s.At.Sub(s.Started), leaseFirst)
-	s.LookAt = s.At.Add(min(passed, leaseMost))
 }

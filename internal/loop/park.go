@@ -8,11 +8,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Park is what a parked run waits for.
+// Park is the part that keeps what a parked run waits for, also a daemon that is idle.
 type Park struct {
 	Conditions agent.Conditions `json:"conditions"`
-	// Idle tells that a daemon has nothing to deal with: the conditions say what it
-	// waits for, and it goes on for anything that comes.
+	// Idle means that a daemon has nothing to deal with: the conditions say what it waits
+	// for, and it goes on for anything that comes.
 	Idle bool `json:"idle,omitempty"`
 	// Met is what came true first, kept while a hold keeps the run from going on.
 	Met *Met `json:"met,omitempty"`
@@ -37,41 +37,101 @@ func metBy(e agent.EmitOrder) Met {
 	return Met{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
 }
 
-// Parking is a call of await_resumption as the shell read it: conditions are
-// checked where all conditions are.
+// Parking is a call of await_resumption as the shell read it: conditions are checked where
+// all conditions are.
 type Parking struct {
 	Reason     string
 	Conditions agent.Conditions
-	// Waiting is the place, from 1, of the first event in [State.Events] that meets the
-	// conditions; zero where none does.
+	// Waiting is the place, from 1, of the first event in [Messages] that meets the
+	// conditions; zero if none does.
 	Waiting int
 	Err     *agent.Error
 }
 
-// park makes the run wait for conditions; a time from now becomes a time.
-func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
-	if c.After > 0 {
-		c.At, c.After = s.now().Add(time.Duration(c.After)), 0
-	}
-	list := make([]agent.Condition, len(c.Any))
-	for i, one := range c.Any {
-		if one.After > 0 {
-			one.At, one.After = s.now().Add(time.Duration(one.After)), 0
-		}
-		list[i] = one
-	}
-	c.Any = list
-	s.Park, s.changed = &Park{Conditions: c}, true
-	s.wait(by, "park", reason)
-}
-
-// next is the earliest time that ends the park; zero where there is none.
+// next is the earliest time that ends the park; zero if there is none.
 func (p *Park) next() (at time.Time) {
 	for _, c := range p.Conditions.List() {
 		at = earlier(at, c.At)
 	}
 	return at
 }
+
+// due is when the time comes that the run waits for.
+func (p *Park) due() time.Time {
+	if p == nil || p.Met != nil {
+		return time.Time{}
+	}
+	return p.next()
+}
+
+// meets reports whether an event or a time can end the park: it is the first that does.
+func (p *Park) waiting() bool { return p != nil && p.Met == nil }
+
+// event is the event that has met the park; nil if none has.
+func (p *Park) event() *Met {
+	if p == nil || p.Met == nil || p.Met.Topic == "" {
+		return nil
+	}
+	return p.Met
+}
+
+// reasons is what the run waits for.
+func (p *Park) reasons() reasons {
+	if p == nil {
+		return nil
+	}
+	why := reason{kind: agent.WaitingFor, owner: agent.OwnedByRuntime, expires: p.next()}
+	list := p.Conditions.List()
+	if len(list) == 0 {
+		why.owner = agent.OwnedByOperator
+	}
+	for _, c := range list {
+		if c.Event != nil {
+			why.finds = append(why.finds, heardAs(c.Event.Topic))
+		} else {
+			why.finds = append(why.finds, "time")
+		}
+	}
+	return reasons{why}
+}
+
+// absolute makes a time from now on a time.
+func absolute(c agent.Conditions, now time.Time) agent.Conditions {
+	if c.After > 0 {
+		c.At, c.After = now.Add(time.Duration(c.After)), 0
+	}
+	list := make([]agent.Condition, len(c.Any))
+	for i, one := range c.Any {
+		if one.After > 0 {
+			one.At, one.After = now.Add(time.Duration(one.After)), 0
+		}
+		list[i] = one
+	}
+	c.Any = list
+	return c
+}
+
+// park makes the run wait for conditions.
+func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
+	s.Park, s.changed = &Park{Conditions: absolute(c, s.now())}, true
+	s.wait(by, "park", reason)
+}
+
+// idleOn parks a daemon until something comes; wakeIdle looks whether it has already.
+func (s *step) idleOn() {
+	var c agent.Conditions
+	if every := s.daemon().Every; every > 0 {
+		c.Any = append(c.Any, agent.Condition{At: s.now().Add(time.Duration(every))})
+	}
+	for _, topic := range s.topics() {
+		c.Any = append(c.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
+	}
+	s.Park, s.changed = &Park{Conditions: c, Idle: true}, true
+	s.Rest.blame(agent.BySelf, causeIdle, "") // it is held: that stands in Held
+}
+
+// leavePark ends the park.
+func (s *step) leavePark() { s.Park = nil }
 
 // met keeps the first condition that comes true.
 func (s *step) met(m Met) {
@@ -80,20 +140,25 @@ func (s *step) met(m Met) {
 	}
 }
 
-// unpark goes on after the condition that came true, unless a hold is on the run.
+// unparks reports whether something has come that ends the park, and no hold is on the run.
+func (s *step) unparks() bool {
+	switch {
+	case s.Park == nil || s.Holds.any() || s.End.Stopping != nil:
+		return false
+	case s.Park.Idle:
+		return s.wakes()
+	}
+	return s.Park.Met != nil
+}
+
+// unpark goes on after what has come.
 func (s *step) unpark() {
-	if s.Park == nil || s.held() || s.Stopping != nil {
-		return
-	}
 	if s.Park.Idle {
-		s.rouse()
-		return
-	}
-	if s.Park.Met == nil {
+		s.wakeIdle()
 		return
 	}
 	m, c := s.Park.Met, s.Park.Conditions
-	s.Park = nil
+	s.leavePark()
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.ByTriggered, Event: m.Topic, By: m.By}
 		s.goOnWith(fmt.Sprintf("The event %s came.", m.Topic), "")
@@ -101,70 +166,41 @@ func (s *step) unpark() {
 		return
 	}
 	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
+	const timeCame = "The time until which you waited has come."
 	switch c.OnTimeout {
 	case agent.TimeoutFails:
 		s.fail(agent.Errorf(agent.LimitTime, "the time until which the run waited has come, and its conditions say to fail then"))
 	case agent.TimeoutCancels:
-		s.end(agent.Cancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Text })
+		s.end(agent.Cancelled, agent.ReasonTimedOut, func(o *agent.Outcome) { o.Text = s.Turn.Text })
 	case agent.ResumeWithInput:
-		s.goOnWith("The time until which you waited has come.", c.Input)
+		s.goOnWith(timeCame, c.Input)
 	default:
 		s.fresh()
-		s.goOnWith("The time until which you waited has come.", "")
+		s.goOnWith(timeCame, "")
 	}
 }
 
-// unparked forgets the park of a run that ends. An event that has met it while a
-// hold kept the run is told like a message that waits.
+// unparked forgets the park of a run that ends. An event that has met it while a hold kept
+// the run is told like a message that waits.
 func (s *step) unparked() {
-	if s.Park != nil && s.Park.Met != nil && s.Park.Met.Topic != "" {
-		s.steer(s.Park.Met.message())
+	if e := s.Park.event(); e != nil {
+		s.steer(e.message())
 	}
-	s.Park = nil
+	s.leavePark()
 }
 
-// fresh lets the run go on from a summary of what was said.
-func (s *step) fresh() {
-	if s.Turn > 0 && s.Fresh == "" {
-		s.Fresh = agent.CompactedForResume
-	}
-}
-
-// goOnWith writes the note that the model gets once, behind everything else
-// (catalogue HL-34), and what it is told beside.
+// goOnWith writes the note that the model gets once, behind everything else, and what it
+// is told beside.
 func (s *step) goOnWith(cause, input string) {
-	if w := s.Wait; w != nil && w.Resting {
-		s.Note = fmt.Sprintf("You were suspended at turn %d", w.Turn)
+	if s.Rest.resting() {
+		w := s.Rest.Wait
+		note := fmt.Sprintf("You were suspended at turn %d", w.Turn)
 		if w.Reason != "" {
-			s.Note += " for the reason " + quote(w.Reason)
+			note += " for the reason " + quote(w.Reason)
 		}
-		s.Note += fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause)
+		s.Turn.notes(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
 	}
 	if input != "" {
 		s.steer(agent.TextMessage(agent.RoleUser, input))
 	}
-}
-
-// Letter is a message that the model has not got yet.
-type Letter struct {
-	Message agent.Message  `json:"message"`
-	Mode    agent.SendMode `json:"mode"`
-}
-
-// deliver says what was sent: what steers at every turn, what is queued when the
-// run would be done. It returns whether there was any.
-func (s *step) deliver(done bool) bool {
-	var kept []Letter
-	said := false
-	for _, l := range s.Letters {
-		if l.Mode == agent.SendQueue && !done {
-			kept = append(kept, l)
-			continue
-		}
-		s.say(l.Message)
-		said = true
-	}
-	s.Letters = kept
-	s.Due = s.Due || said && s.daemon() != nil
-	return said
 }

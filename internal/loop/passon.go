@@ -48,11 +48,12 @@ func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, 
 // so what can be known here is refused here.
 func (s *step) passOn(session, id string, c agent.Command) error {
 	first, _, _ := strings.Cut(strings.TrimPrefix(session, s.Session+"/"), "/")
-	child := s.below(s.Session + "/" + first)
-	switch {
-	case child == nil:
+	i := s.Children.find(s.Session + "/" + first)
+	if i < 0 {
 		return s.refuseAs(agent.NotFound, "request", "there is no run %s below this one", session)
-	case !child.live():
+	}
+	child := s.Children.List[i]
+	if !child.live() {
 		return s.refuseAs(agent.Stale, "request", "run %s has ended (%s)", child.Session, child.Status)
 	}
 	if child.Session == session {
@@ -67,7 +68,7 @@ func (s *step) passOn(session, id string, c agent.Command) error {
 
 // openBelow wants a request of a child right below to be open, and to be one that
 // a signal can answer.
-func (s *step) openBelow(child *Child, id string) error {
+func (s *step) openBelow(child Child, id string) error {
 	if child.Suspension == nil {
 		return s.refuseAs(agent.Stale, "request", "run %s waits for nothing, as far as is known here", child.Session)
 	}

@@ -24,7 +24,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			was := p.state
 			before, err := json.Marshal(was)
 			require.NoError(t, err)
-			if p.state.Phase == Opening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
+			if p.state.Life == Opening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
 				p.step(drawOdd(t, p.state))
 			} else {
 				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full})).Draw(t, "input")
@@ -35,7 +35,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			after, err := json.Marshal(was)
 			require.NoError(t, err)
 			require.JSONEq(t, string(before), string(after), "Step changed the state that it was given")
-			if p.state.Phase == Ended {
+			if p.state.Life == Ended {
 				return
 			}
 			if p.state.Portable() == nil && rapid.IntRange(0, 3).Draw(t, "moves") == 0 {
@@ -48,9 +48,9 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // drawOdd makes inputs that no scenario line has: large ones, shapeless ones, and
 // some that the run does not wait for.
 func drawOdd(t *rapid.T, s State) Input {
-	all := map[Phase][]string{
-		Opening: {"opened", "opened", "opened", "verb", "not-opened"}, Locating: {"located"}, Asking: {"says", "calls", "calls", "calls", "held"}, Working: {"result"}, Summing: {"says", "held"},
-	}[s.Phase]
+	all := map[string][]string{
+		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Asking): {"says", "calls", "calls", "calls", "held"}, string(Working): {"result"}, string(Summing): {"says", "held"},
+	}[s.at()]
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
 		all = []string{"opened", "located", "says", "calls", "held", "result", "verb", "verb"}
 	}
@@ -68,16 +68,16 @@ func drawOdd(t *rapid.T, s State) Input {
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.UnknownAgent, "no")}
 	case "located":
-		return Located{Head: "old", Seq: 12, Version: 3, Numbers: s.Numbers, Posts: s.Posts, Inbox: s.Inbox(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
+		return Located{Head: "old", Seq: 12, Version: 3, Numbers: s.Numbers, Posts: s.Messages.Posts, Inbox: s.Inbox(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
-		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
+		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}
 	case "held":
-		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{
+		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
 	case "calls":
-		return Replied{Ask: s.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t)}, Parkings: []Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}
+		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t)}, Parkings: []Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}
 	case "result":
 		in := Returned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
@@ -138,7 +138,7 @@ func drawCalls(t *rapid.T) (parts []agent.Part) {
 }
 
 func drawResult(t *rapid.T, s State) agent.ToolResult {
-	id := agent.CallID(s.Turn, rapid.IntRange(1, 4).Draw(t, "call"))
+	id := agent.CallID(s.Turn.N, rapid.IntRange(1, 4).Draw(t, "call"))
 	status := rapid.SampledFrom([]agent.CallStatus{agent.CallOK, agent.CallFailed, agent.CallUnknown}).Draw(t, "status")
 	return agent.ToolResult{Call: id, Tool: "add", Status: status, Text: "r"}
 }

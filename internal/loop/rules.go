@@ -2,166 +2,113 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// takeAside takes what stops a turn before its calls are made: questions first,
-// a park else. All other calls of the reply are not made (catalogue X-10).
-func (s *step) takeAside(in Replied) bool {
-	if s.takeQuestions() {
-		s.skipWaiting("the run waits for the user's answer; ask for it again after that")
-		return true
-	}
-	if s.takePark(in.Parkings) {
-		s.skipWaiting("the run was parked; ask for it again after that")
-		return true
-	}
-	return false
+// A rule is one thing that the run does by itself: when says under which condition.
+type rule struct {
+	name string
+	when func(*step) bool
+	then func(*step)
 }
 
-func (s *step) takeQuestions() (asked bool) {
-	for i := range s.Calls {
-		c := &s.Calls[i]
-		if c.State != Waiting || c.Tool != agent.AskUserTool {
-			continue
-		}
-		q, wrong := readQuestion(c.Arguments)
-		if wrong != "" {
-			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: wrong})
-			continue
-		}
-		asked = true
-		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
-	}
-	return asked
+// rules are tried in this order after every input: the first that applies is carried out,
+// and then they are tried from the top again, until none applies. docs/loop.md lists
+// them.
+var rules = []rule{
+	{"go on when what a parked run waits for has come", (*step).unparks, (*step).unpark},
+	{"close the suspension when no reason is left", func(s *step) bool {
+		return s.Rest.Wait != nil && !s.over() && !s.waits()
+	}, (*step).goOn},
+
+	{"begin the next call that may begin", func(s *step) bool { return s.works() && s.nextCall() >= 0 }, (*step).beginCall},
+	{"end the turn when every call is done", func(s *step) bool { return s.works() && s.Calls.done() }, (*step).endCalls},
+	{"give up what is in flight when the history is nearly full", func(s *step) bool {
+		return s.NearHistoryLimit && s.End.Aborting == nil && s.End.Stopping == nil && s.inFlight()
+	}, (*step).giveUpForRoom},
+
+	{"seal the log before a new execution", func(s *step) bool { return s.Life == Carrying && s.Log.carries() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
+	{"hand the state on to a new execution", func(s *step) bool { return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.carries() }, (*step).handOn},
+	{"seal the log of a run that ends", func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
+	{"end when all is stored and no sub-agent works", func(s *step) bool {
+		return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.keepEnd(s.At)
+	}, (*step).ended},
+
+	{"fold when the sub-agents have drained", func(s *step) bool {
+		return s.Life == Draining && (!s.Children.working() || s.End.Stopping.over(s.At))
+	}, (*step).fold},
+	{"sum up, drain and fold when a stop has come", func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).sumUp},
+	{"carry over when the history is long, or the run rests for long", (*step).carriesOver, func(s *step) { s.live(Carrying) }},
+
+	{"sum up when a daemon becomes idle", (*step).tidiesUp, func(s *step) { s.summarise(SumFresh) }},
+	{"stop at a limit", func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.reached(s.limit(), s.Spec.OnLimit) }},
+	{"begin anew from a summary", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
+	{"begin the next turn", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() }, (*step).nextTurn},
+
+	{"open a suspension when every sub-agent rests", func(s *step) bool { return s.mayRest() && s.childrenRest() }, func(s *step) {
+		s.wait(agent.ByPolicy, "children", "")
+	}},
+	{"open a suspension when a daemon is idle", func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
+		s.wait(agent.BySelf, causeIdle, "")
+	}},
+	{"suspend when nothing is in flight", func(s *step) bool { return s.Rest.Wait != nil && !s.Rest.resting() && !s.over() && s.idle() }, (*step).suspend},
+	{"take back that the run is suspended when that is not stored", func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
+	{"seal the log of a run that is suspended", func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.seal(false) }},
+	{"tell that the run is suspended, or what it waits for now", func(s *step) bool {
+		return s.suspends() && s.stored() && (!s.Rest.saved() || s.changed)
+	}, (*step).tellSuspended},
+	{"store what waits for a daemon that rests", func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.seal(false) }},
+	{"seal a long tail while the run goes on", func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
 }
 
-// openCall makes a call wait for the answer to a request.
-func (s *step) openCall(i int, r agent.Request, p agent.Patience, by agent.Initiator, cause string) {
-	s.ask(r, s.Calls[i].ID, p, by, cause)
-	s.Calls[i].State, s.Calls[i].Request = Awaiting, s.Requests[len(s.Requests)-1].ID
+// maxFired is more rules than one input can make apply: past it two rules undo each other.
+const maxFired = 1000
+
+// advance carries out the rules until none applies.
+func (s *step) advance() {
+	for range maxFired {
+		r := s.firstRule()
+		if r == nil {
+			return
+		}
+		s.fired = append(s.fired, r.name)
+		r.then(s)
+	}
+	panic(fmt.Sprintf("the machine does not come to rest: %q", s.fired[maxFired-5:]))
 }
 
-// takePark takes the first call of await_resumption that can be meant; faults are
-// told to the model, which goes on (catalogue HL-22).
-func (s *step) takePark(parkings []Parking) (parked bool) {
-	n := 0
-	for i := range s.Calls {
-		c := s.Calls[i]
-		if c.Tool != agent.ParkTool || c.State != Waiting || n >= len(parkings) {
-			continue
-		}
-		p := parkings[n]
-		n++
-		switch {
-		case parked:
-		case p.Err != nil:
-			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: p.Err.Message})
-		default:
-			parked = true
-			s.park(p.Conditions, agent.BySelf, p.Reason)
-			s.meet(p.Waiting)
-			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: "You were suspended, and go on now."})
+func (s *step) firstRule() *rule {
+	for i := range rules {
+		if rules[i].when(s) {
+			return &rules[i]
 		}
 	}
-	return parked
+	return nil
 }
 
-// rule applies the Spec's rules to the calls that are left: deny over ask over
-// allow (catalogue HA-112). A call that the client carries out is asked for.
-func (s *step) rule(r agent.Reply) {
-	made := map[string]int{}
-	for _, t := range s.Tools {
-		made[t.Tool] = t.Calls
-	}
-	for i := range s.Calls {
-		c := s.Calls[i]
-		if c.State != Waiting {
-			continue
-		}
-		var matches []int
-		if i < len(r.Rules) {
-			matches = r.Rules[i]
-		}
-		rule, n := s.ruling(matches, made[c.Tool])
-		made[c.Tool]++
-		tool, _ := s.Spec.Tool(c.Tool)
-		switch {
-		case rule.Do == agent.Deny:
-			s.settle(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallRejected, Text: denied(rule, n)})
-		case tool.By == agent.ByClient:
-			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.patience(), agent.ByPolicy, string(agent.ClientTool))
-		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Always, c.Tool)):
-			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
-		}
-	}
-}
+// works reports whether the turn waits for its calls.
+func (s *step) works() bool { return s.Life == Live && s.Turn.Phase == Working }
 
-func denied(rule agent.Rule, n int) string {
-	text := fmt.Sprintf("Permission denied by rule %d.", n)
-	if rule.Reason != "" {
-		text += " " + rule.Reason
-	}
-	return text
-}
+// mayTurn reports whether nothing but a limit or the store keeps the run from its next turn.
+func (s *step) mayTurn() bool { return s.ready() && s.End.Stopping == nil && !s.waits() }
 
-// plain tells whether anybody may approve what a rule asks about, and for all that
-// is still to come.
-func plain(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
+// mayRest reports whether a suspension could be opened.
+func (s *step) mayRest() bool { return s.Rest.Wait == nil && s.End.Stopping == nil && !s.over() }
 
-// patience is how long a request waits that has no default answer of its own.
-func (s *step) patience() agent.Patience {
-	p := s.Spec.Asking
-	p.Default = ""
-	return p
-}
+// suspends reports whether the run rests in an open suspension.
+func (s *step) suspends() bool { return s.Rest.resting() && !s.over() }
 
-// ruling is the strictest of the rules that match; the zero rule where none does.
-// Of rules that ask, one that not everybody may answer is the stricter.
-func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
-	most := 0
-	for _, m := range matches {
-		if m < 0 || m >= len(s.Spec.Rules) || made < s.Spec.Rules[m].Over {
-			continue
-		}
-		if weight := strictness(s.Spec.Rules[m]); weight > most {
-			strictest, n, most = s.Spec.Rules[m], m, weight
-		}
-	}
-	return strictest, n
-}
+// mayStore reports whether a seal can begin now. A run that carries over seals by itself.
+func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
 
-func strictness(rule agent.Rule) int {
-	switch {
-	case rule.Do == agent.Deny:
-		return 5
-	case rule.Do == agent.Allow:
-		return 1
-	case len(rule.Approvers) > 0:
-		return 4
-	case rule.Confirm != "":
-		return 3
-	}
-	return 2
-}
+// inFlight reports whether the model or a tool is at work for the run.
+func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
 
-// request is what a person is shown of a call.
-func request(t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
-	text := fmt.Sprintf("Run %s?", c.Tool)
-	if t == agent.ClientTool {
-		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
-	}
-	if rule.Reason != "" {
-		text += " " + rule.Reason
-	}
-	arguments := c.Arguments
-	if t == agent.Approval { // who carries a call out has to know it whole
-		arguments = veiled(arguments, tool)
-	}
-	return agent.Request{
-		Type: t, Text: text, Digest: Digest(arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
-		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: arguments},
-	}
+// carriesOver reports whether the run goes on in a new execution: it rests, or is between
+// two turns, no call waits for a sub-agent, and its state is not known to be too large.
+func (s *step) carriesOver() bool {
+	between := s.ready() && s.End.Stopping == nil || s.works() && s.Rest.resting()
+	due := s.Full || reached(s.Rest.carryAt(), s.At)
+	return between && due && !s.foreground() && !s.Turn.tooLarge()
 }

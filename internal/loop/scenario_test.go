@@ -81,7 +81,7 @@ func (p *player) line(line string) {
 		p.state = State{}
 		return
 	case "next": // what comes next happens to the session's next run
-		require.Equal(p.t, Ended, p.state.Phase)
+		require.Equal(p.t, Ended, p.state.Life)
 		p.ended = exported(p.t, p.state)
 		p.state = State{}
 		return
@@ -113,7 +113,7 @@ func (p *player) step(in Input) {
 	for _, e := range effects {
 		fmt.Fprintf(&p.out, "  -> %s\n", effectText(e))
 	}
-	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.Phase, next.Turn, waitText(next))
+	fmt.Fprintf(&p.out, "  = %s, turn %d%s\n", next.at(), next.Turn.N, waitText(next))
 }
 
 // exported is a state as an export has it: it went over the wire, and all of its
@@ -177,18 +177,18 @@ func (p *player) input(verb, rest string) Input {
 		f := strings.SplitN(rest, " ", 2)
 		from, err := strconv.Atoi(f[0])
 		require.NoError(p.t, err)
-		return Replied{Ask: p.state.Ask, Reply: agent.Reply{
+		return Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
 			Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
 	case "heavy":
-		return Heavy{}
+		return StateTooLarge{}
 	case "cut": // the workflow was terminated
 		return Cut{Reason: agent.ReasonTerminated}
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "says":
-		return Replied{Ask: p.state.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
+		return Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: rest}}}}
 	case "calls":
 		return p.replied(agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: p.calls(rest)})
 	case "replies":
@@ -196,7 +196,7 @@ func (p *player) input(verb, rest string) Input {
 		p.decode(rest, &r)
 		return p.replied(r)
 	case "fails":
-		return ModelFailed{Ask: p.state.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
+		return ModelFailed{Ask: p.state.Turn.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
 		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}
@@ -309,7 +309,7 @@ func command[C agent.Command](p *player, payload string) agent.Command {
 
 // replied reads the calls of await_resumption as the shell does, but for checks.
 func (p *player) replied(r agent.Reply) Input {
-	in := Replied{Ask: p.state.Ask, Reply: r}
+	in := Replied{Ask: p.state.Turn.Ask, Reply: r}
 	for _, part := range r.Parts {
 		if part.Call == nil || part.Call.Tool != agent.ParkTool {
 			continue
@@ -323,7 +323,7 @@ func (p *player) replied(r agent.Reply) Input {
 			parking.Err = agent.Errorf(agent.InvalidInput, "reason is missing")
 		}
 		parking.Reason, parking.Conditions = a.Reason, a.Conditions
-		parking.Waiting = 1 + slices.IndexFunc(p.state.Events, func(e agent.EmitOrder) bool {
+		parking.Waiting = 1 + slices.IndexFunc(p.state.Messages.Events, func(e agent.EmitOrder) bool {
 			return slices.ContainsFunc(a.Conditions.List(), func(c agent.Condition) bool { return c.Event != nil && c.Event.Topic == e.Topic })
 		})
 		in.Parkings = append(in.Parkings, parking)
@@ -355,7 +355,7 @@ func (p *player) calls(rest string) (parts []agent.Part) {
 }
 
 func (p *player) toolOf(call string) string {
-	for _, c := range p.state.Calls {
+	for _, c := range p.state.Calls.List {
 		if c.ID == call {
 			return c.Tool
 		}

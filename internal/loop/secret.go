@@ -7,26 +7,26 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// veil stands in the place of a secret argument where people look.
-const veil = "[secret]"
+// redaction stands in the place of a secret argument where people look.
+const redaction = "[secret]"
 
-// veiled are a call's arguments as those may see them who decide about it.
-func veiled(arguments json.RawMessage, tool agent.ToolSpec) json.RawMessage {
+// redactedArguments are a call's arguments as those may see them who decide about it.
+func redactedArguments(arguments json.RawMessage, tool agent.ToolSpec) json.RawMessage {
 	return replace(arguments, tool.Secrets, func(name string, old json.RawMessage) json.RawMessage {
-		return json.RawMessage(`"` + veil + `"`)
+		return json.RawMessage(`"` + redaction + `"`)
 	})
 }
 
-// unveiled puts the model's secrets back into arguments that a person edited
+// unredacted puts the model's secrets back into arguments that a person edited
 // without having seen them.
-func unveiled(edited, original json.RawMessage, tool agent.ToolSpec) json.RawMessage {
+func unredacted(edited, original json.RawMessage, tool agent.ToolSpec) json.RawMessage {
 	var was map[string]json.RawMessage
 	if json.Unmarshal(original, &was) != nil {
 		return edited
 	}
 	return replace(edited, tool.Secrets, func(name string, now json.RawMessage) json.RawMessage {
 		var text string
-		if secret, ok := was[name]; ok && json.Unmarshal(now, &text) == nil && text == veil {
+		if secret, ok := was[name]; ok && json.Unmarshal(now, &text) == nil && text == redaction {
 			return secret
 		}
 		return now

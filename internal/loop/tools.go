@@ -3,7 +3,6 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -83,36 +82,4 @@ func malformed(text string) string {
 		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", agent.MaxWrittenDepth)
 	}
 	return "The arguments are not a JSON object. Call the tool again with arguments that are."
-}
-
-// Tools that the agent does not have are counted under their own names until so many
-// rows are there, and then in one: every checkpoint and the outcome have them all.
-const (
-	maxCounted = 128
-	otherTools = "(others)"
-)
-
-// maxSet bounds what the calls of one turn set together, in bytes of keys and JSON:
-// one event of the log keeps it. It is what a session's whole state may have.
-const maxSet = 256 << 10
-
-// keepSet keeps what a call has set, or says in its result that it did not.
-func (s *step) keepSet(i int, set map[string]json.RawMessage) {
-	size := setSize(set)
-	for _, c := range s.Calls {
-		size += setSize(c.Set)
-	}
-	if size > maxSet {
-		s.Calls[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
-		return
-	}
-	s.Calls[i].Set = set
-}
-
-func setSize(set map[string]json.RawMessage) (n int) {
-	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
-	for _, k := range keys {
-		n += len(k) + len(set[k])
-	}
-	return n
 }

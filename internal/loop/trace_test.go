@@ -105,7 +105,7 @@ func effectText(e Effect) string {
 		if e.Summary != "" {
 			text += ", to sum up: " + string(e.Summary)
 		}
-		if e.Squeeze {
+		if e.ForceFit {
 			text += ", squeezed"
 		}
 		if e.Note != "" {

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -30,23 +29,17 @@ func readQuestion(arguments json.RawMessage) (q agent.ToolQuestion, wrong string
 
 // askFor asks a person what a tool wants to know in the middle of its call.
 func (s *step) askFor(i int, q agent.ToolQuestion) {
-	c := s.Calls[i]
-	s.openCall(i, agent.Request{
+	c := s.Calls.List[i]
+	r := agent.Request{
 		Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
-	}, s.Spec.Asking, agent.BySelf, "tool")
-	r := &s.Requests[len(s.Requests)-1]
-	r.Again, r.Kept = true, q.State
+	}
+	s.Calls.await(i, s.askAs(Request{Request: r, CallID: c.ID, Again: true, Kept: q.State}, s.Spec.Asking, agent.BySelf, "tool"))
 }
 
 // callAgain lets a call be made again that has asked for it itself.
 func (s *step) callAgain(r Request, a agent.ToolAnswer) {
-	c := &s.Calls[s.callIndex(r.CallID)]
-	answers := slices.Clone(c.Answers)
-	for i := range answers {
-		answers[i].State = nil // the newest counts, and each may be long
-	}
 	a.State = r.Kept
-	c.State, c.Request, c.Answers = Waiting, "", append(answers, a)
+	s.Calls.answer(s.Calls.find(r.CallID), a)
 }
 
 // maxAnswers bounds what one call is answered with, in bytes: all of it is handed to
@@ -57,7 +50,7 @@ const maxAnswers = 256 << 10
 // mayAnswer refuses an answer that would be too much for the call that asks.
 func (s *step) mayAnswer(r Request, d decision) error {
 	size := 0
-	for _, a := range s.Calls[s.callIndex(r.CallID)].Answers {
+	for _, a := range s.Calls.List[s.Calls.find(r.CallID)].Answers {
 		size += len(a.Text) + len(a.Data)
 	}
 	path := "text"

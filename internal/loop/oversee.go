@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -23,7 +22,7 @@ var lifecycleNames = []string{listTool, waitTool, pauseTool, resumeTool, stopToo
 
 const childProperty = `"child":{"type":"string","description":"The child's name, as the call that started it told"}`
 
-// lifecycleTools are offered where the Spec says so (catalogue HL-83).
+// lifecycleTools are offered where the Spec says so.
 func lifecycleTools() []agent.ToolSpec {
 	own := func(name, description, schema string) agent.ToolSpec {
 		return agent.ToolSpec{Name: name, Description: description, Input: json.RawMessage(schema), By: agent.ByRuntime}
@@ -50,40 +49,36 @@ type oversight struct {
 	Graceful *bool    `json:"graceful"`
 }
 
-// oversee makes a call of a lifecycle tool. It is done by the run itself, at once
-// but for the wait.
-func (s *step) oversee(c *Call) {
-	i := s.callIndex(c.ID)
+// oversee makes a call of a lifecycle tool. It is done by the run itself, at once but for
+// the wait.
+func (s *step) oversee(i int) {
+	c := s.Calls.List[i]
 	s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
 	var o oversight
 	if err := json.Unmarshal(c.Arguments, &o); err != nil {
-		s.overseen(i, agent.CallRejected, "The arguments do not fit: "+err.Error())
+		s.settle(i, agent.CallRejected, "The arguments do not fit: "+err.Error())
 		return
 	}
 	switch c.Tool {
 	case listTool:
-		s.overseen(i, agent.CallOK, s.childList(nil))
+		s.settle(i, agent.CallOK, s.childList(nil))
 		return
 	case waitTool:
 		s.awaitChildren(i, o.Children)
 		return
 	}
-	child := s.below(o.Child)
+	n := s.Children.find(o.Child)
 	switch {
-	case child == nil:
-		s.overseen(i, agent.CallFailed, fmt.Sprintf("There is no child %q. Yours are: %s.", o.Child, s.childNames()))
-	case !child.live():
-		s.overseen(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, child.Status))
+	case n < 0:
+		s.settle(i, agent.CallFailed, s.noChild(o.Child))
+	case !s.Children.List[n].live():
+		s.settle(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, s.Children.List[n].Status))
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
-		s.overseen(i, agent.CallRejected, "A reason is wanted: set reason.")
+		s.settle(i, agent.CallRejected, "A reason is wanted: set reason.")
 	default:
-		s.tellChild(child, s.orderOf(c.Tool, o))
-		s.overseen(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
+		s.tellChild(n, s.orderOf(c.Tool, o))
+		s.settle(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
 	}
-}
-
-func (s *step) overseen(i int, status agent.CallStatus, text string) {
-	s.settle(i, agent.ToolResult{Call: s.Calls[i].ID, Tool: s.Calls[i].Tool, Status: status, Text: text})
 }
 
 // orderOf makes an order of a lifecycle tool's call. A hold is the child's own then:
@@ -101,51 +96,40 @@ func (s *step) orderOf(tool string, o oversight) agent.HoldOrder {
 	return order
 }
 
-// awaitChildren lets a call wait for children, or answers it where they rest already.
+// awaitChildren lets a call wait for children, or answers it if they rest already.
 func (s *step) awaitChildren(i int, sessions []string) {
 	if len(sessions) == 0 {
-		for _, c := range s.Children {
-			sessions = append(sessions, c.Session)
-		}
+		sessions = s.Children.sessions()
 	}
 	for _, session := range sessions {
-		if s.below(session) == nil {
-			s.overseen(i, agent.CallFailed, fmt.Sprintf("There is no child %q. Yours are: %s.", session, s.childNames()))
+		if s.Children.find(session) < 0 {
+			s.settle(i, agent.CallFailed, s.noChild(session))
 			return
 		}
 	}
-	s.Calls[i].State, s.Calls[i].On, s.Calls[i].Since = Below, sessions, s.At
+	s.Calls.hand(i, sessions, s.At)
 	s.answerWaits()
 }
 
-// answerWaits answers the calls of subagent_wait whose children all rest or have
-// ended (catalogue HL-91).
+// answerWaits answers the calls of subagent_wait whose children all rest or have ended.
 func (s *step) answerWaits() {
-	for i := range s.Calls {
-		c := s.Calls[i]
-		if c.State != Below || c.Tool != waitTool || slices.ContainsFunc(c.On, s.busyBelow) {
-			continue
+	for i, c := range s.Calls.List {
+		if c.State == Below && c.Tool == waitTool && !slices.ContainsFunc(c.On, s.Children.busy) {
+			s.settle(i, agent.CallOK, s.childList(c.On))
 		}
-		s.overseen(i, agent.CallOK, s.childList(c.On))
 	}
 }
 
-func (s *step) busyBelow(session string) bool {
-	c := s.below(session)
-	return c != nil && c.live() && c.Status != agent.Suspended
-}
-
-// childList tells of children as data, in the order of the list; of all where it
-// is nil.
+// childList tells of children as data, in the order of the list; of all if it is nil.
 func (s *step) childList(sessions []string) string {
-	list := []envelope{}
-	for _, c := range s.Children {
-		if sessions == nil {
-			list = append(list, s.envelope(c))
-		}
+	if sessions == nil {
+		sessions = s.Children.sessions()
 	}
+	list := []envelope{}
 	for _, session := range sessions {
-		list = append(list, s.envelope(*s.below(session)))
+		if i := s.Children.find(session); i >= 0 {
+			list = append(list, s.Children.List[i].envelope())
+		}
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -154,40 +138,10 @@ func (s *step) childList(sessions []string) string {
 	return string(text)
 }
 
-func (s *step) envelope(c Child) envelope {
-	if c.Outcome != nil {
-		e := envelopeOf(c.Outcome)
-		e.Child = c.Session
-		return e
+func (s *step) noChild(name string) string {
+	names := "none"
+	if all := s.Children.sessions(); len(all) > 0 {
+		names = strings.Join(all, ", ")
 	}
-	return envelope{Child: c.Session, Status: c.Status, Suspension: c.Suspension}
-}
-
-func (s *step) childNames() string {
-	var names []string
-	for _, c := range s.Children {
-		names = append(names, c.Session)
-	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
-// Nodes is the run and what it has heard of those below it, for the query tree.
-func (s State) Nodes() []agent.Node {
-	own := agent.Node{
-		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Suspension: s.Suspension(), Heard: s.Since.UTC().Format(time.RFC3339),
-	}
-	if s.Birth != nil {
-		own.Parent, own.Depth = s.Birth.Parent.Session, s.Birth.Depth
-	}
-	nodes := []agent.Node{own}
-	for _, c := range s.Children {
-		nodes = append(nodes, agent.Node{
-			Session: c.Session, Run: c.Run, Parent: s.Session, Agent: c.Agent, Depth: own.Depth + 1,
-			Status: c.Status, Suspension: c.Suspension, Heard: c.Heard.UTC().Format(time.RFC3339),
-		})
-	}
-	return nodes
+	return fmt.Sprintf("There is no child %q. Yours are: %s.", name, names)
 }

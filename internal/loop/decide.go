@@ -1,0 +1,217 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// decision is one answer to one request.
+type decision struct {
+	request  string
+	answer   *agent.AnswerOrder
+	approve  *agent.ApproveOrder
+	reject   *agent.RejectOrder
+	by       string
+	approver string // who proved to be one
+}
+
+// decide carries an answer out. It is checked before anything changes.
+func (s *step) decide(d decision) error {
+	if s.Requests.spent(d.request, d.approver) {
+		return s.refuseAs(agent.Spent, "token", "the token of %s has decided request %s already", d.approver, d.request)
+	}
+	i, err := s.find(d.request)
+	if err != nil {
+		return err
+	}
+	r := s.Requests.Open[i]
+	if err := s.mayDecide(r, d); err != nil {
+		return err
+	}
+	switch {
+	case d.approve != nil:
+		s.approved(r, d)
+	case d.reject != nil:
+		s.rejected(r, d)
+	default:
+		s.replyTo(r, d)
+	}
+	return nil
+}
+
+// mayDecide refuses an answer of another kind than the request's, one of somebody
+// who is no approver, and one to other arguments than those that are asked about.
+func (s *step) mayDecide(r Request, d decision) error {
+	kind := "answer"
+	switch {
+	case d.approve != nil:
+		kind = "approve"
+	case d.reject != nil:
+		kind = "reject"
+	}
+	wants := map[agent.RequestType][]string{
+		agent.Question: {"answer"}, agent.LimitAsk: {"answer"}, agent.Approval: {"approve", "reject"}, agent.ClientTool: {"answer", "reject"},
+	}[r.Type]
+	if r.Again {
+		wants = []string{"answer", "reject"}
+	}
+	if !slices.Contains(wants, kind) {
+		return s.refuseAs(agent.InvalidInput, "request", "request %s is of type %s; it takes %s, not %s", r.ID, r.Type, strings.Join(wants, " or "), kind)
+	}
+	if len(r.Approvers) > 0 && !slices.Contains(r.Approvers, d.approver) {
+		return s.refuseAs(agent.Denied, "token", "request %s takes a decision of %s only, proved with a token, by update", r.ID, strings.Join(r.Approvers, " or "))
+	}
+	if a := d.answer; a != nil && a.Choice != nil && *a.Choice >= len(r.Choices) {
+		return s.refuseAs(agent.InvalidInput, "choice", "request %s has %d choices, numbered from 0", r.ID, len(r.Choices))
+	}
+	if r.Again {
+		return s.mayAnswer(r, d)
+	}
+	if d.approve == nil {
+		return nil
+	}
+	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.By != "" {
+		return s.refuseAs(agent.InvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
+	}
+	return s.sameDigest(r, d.approve.Digest)
+}
+
+func (s *step) sameDigest(r Request, digest string) error {
+	switch {
+	case digest == "" && r.Confirm == agent.ConfirmDigest:
+		return s.refuseAs(agent.InvalidInput, "digest", "request %s wants its digest (%s) named, to be sure which arguments were seen", r.ID, r.Digest)
+	case digest != "" && digest != r.Digest:
+		return s.refuseAs(agent.Stale, "digest", "request %s has other arguments than those that were approved: its digest is %s", r.ID, r.Digest)
+	}
+	return nil
+}
+
+func (s *step) replyTo(r Request, d decision) {
+	a, text := d.answer, r.said(d.answer)
+	s.close(r, d, "answer", "answered")
+	if r.Type == agent.LimitAsk {
+		s.limitDecided(r, text)
+		return
+	}
+	if r.Again {
+		s.callAgain(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
+		return
+	}
+	s.settle(s.Calls.find(r.CallID), agent.CallOK, text)
+}
+
+// said is an answer as a text.
+func (r Request) said(a *agent.AnswerOrder) string {
+	switch {
+	case a.Choice != nil:
+		return r.Choices[*a.Choice]
+	case len(a.Data) > 0:
+		return string(a.Data)
+	}
+	return a.Text
+}
+
+func (s *step) rejected(r Request, d decision) {
+	s.close(r, d, "reject", "rejected")
+	if r.Again {
+		s.callAgain(r, agent.ToolAnswer{Text: d.reject.Reason, By: d.by, Declined: true})
+		return
+	}
+	i := s.Calls.find(r.CallID)
+	if r.Type == agent.ClientTool {
+		s.settle(i, agent.CallFailed, d.reject.Reason)
+		return
+	}
+	s.tellCall(agent.CallRefused, i)
+	s.settle(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason)
+}
+
+func (s *step) approved(r Request, d decision) {
+	s.close(r, d, "approve", "approved")
+	i := s.Calls.find(r.CallID)
+	c := s.Calls.List[i]
+	edited := d.approve.Arguments
+	if len(edited) > 0 {
+		tool, _ := s.Spec.Tool(c.Tool)
+		edited = unredacted(edited, c.Arguments, tool)
+	}
+	s.Calls.approve(i, d.approver, edited)
+	if d.approve.Always {
+		s.Requests.always(c.Tool)
+		s.approveOthers(c.Tool, d)
+	}
+	s.tellCall(agent.CallApproved, i)
+}
+
+// approveOthers approves what else of a tool is asked for, where the same person may.
+func (s *step) approveOthers(tool string, d decision) {
+	for _, r := range slices.Clone(s.Requests.Open) {
+		if r.Type != agent.Approval || r.Call.Tool != tool || r.Confirm != "" {
+			continue
+		}
+		other := d
+		other.request, other.approve = r.ID, &agent.ApproveOrder{Request: r.ID}
+		if s.mayDecide(r, other) == nil {
+			s.approved(r, other)
+		}
+	}
+}
+
+// find finds an open request, or says why there is none.
+func (s *step) find(id string) (int, error) {
+	if i := s.Requests.find(id); i >= 0 {
+		return i, nil
+	}
+	open := "nothing is open now"
+	if ids := s.Requests.ids(); len(ids) > 0 {
+		open = "open are " + strings.Join(ids, ", ")
+	}
+	if d, ok := s.Requests.settled(id); ok {
+		return 0, s.refuseAs(agent.Stale, "request", "request %s was %s at %s; %s", id, d.How, d.At.Format(time.TimeOnly), open)
+	}
+	var n int
+	if _, err := fmt.Sscanf(id, "q-%d", &n); err == nil && n > 0 && n <= s.Numbers.Request {
+		return 0, s.refuseAs(agent.Stale, "request", "request %s is not open any more; %s", id, open)
+	}
+	return 0, s.refuseAs(agent.NotFound, "request", "there is no request %s; %s", id, open)
+}
+
+// close takes a request from the open ones.
+func (s *step) close(r Request, d decision, what, how string) {
+	a := agent.Answered{Request: r.ID, Decision: what, By: d.by, Approver: d.approver}
+	if d.approve != nil {
+		a.Edited, a.Reason = len(d.approve.Arguments) > 0, d.approve.Note
+	}
+	if d.reject != nil {
+		a.Reason = d.reject.Reason
+	}
+	s.record(agent.Event{Type: agent.RequestAnswered, Answer: &a})
+	if who := firstOf(d.approver, d.by); who != "" {
+		how += " by " + who
+	}
+	s.changed = true
+	s.Requests.close(Decided{ID: r.ID, How: how, At: s.now(), Approver: d.approver})
+	s.resumed = agent.Resumed{Cause: agent.ByOperator, By: d.by}
+}
+
+func (s *step) tellCall(t agent.EventType, i int) {
+	c := s.Calls.List[i]
+	s.record(agent.Event{Type: t, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+}
+
+// limitDecided renews the limit that asked, and no other, or ends the run. What
+// is neither of the two choices is said to the model, which goes on.
+func (s *step) limitDecided(r Request, text string) {
+	if text == choiceStop {
+		s.fail(&agent.Error{Code: r.Cause, Message: r.Text + "; it was decided to stop"})
+		return
+	}
+	s.renew(r.Cause)
+	if text != choiceContinue {
+		s.steer(agent.TextMessage(agent.RoleUser, text))
+	}
+}

@@ -1,0 +1,90 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// work is what the model gives a sub-agent.
+type work struct {
+	Task       string `json:"task"`
+	Context    string `json:"context"`
+	Background bool   `json:"background"`
+}
+
+// delegate gives a call's work to a new run below this one.
+func (s *step) delegate(i int) {
+	var w work
+	c := s.Calls.List[i]
+	sub := s.subAgent(c.Tool)
+	session := s.nextChild(sub.Agent)
+	refused := ""
+	switch err := json.Unmarshal(c.Arguments, &w); {
+	case err != nil:
+		refused = "The arguments do not fit: " + err.Error()
+	case w.Task == "":
+		refused = "A task is wanted: set task."
+	case s.Parent.depth()+1 > maxDepth:
+		refused = fmt.Sprintf("Not started: agents may stand %d deep below one another.", maxDepth)
+	case s.Children.countLive() >= maxWorking:
+		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
+	case len(session) > maxSession:
+		refused = fmt.Sprintf("Not started: the session's name would be longer than %d bytes.", maxSession)
+	}
+	if refused != "" {
+		s.settle(i, agent.CallRejected, refused)
+		return
+	}
+	child := Child{Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), By: c.ID, Status: agent.Pending, Heard: s.now()}
+	if !w.Background {
+		child.Call = c.ID
+	}
+	s.Calls.hand(i, nil, s.At)
+	s.Children.add(child)
+	s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+	s.do(StartChild{
+		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
+		Birth: agent.Birth{
+			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
+			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
+		},
+	})
+}
+
+// nextChild is the session of the next child: its number counts over the session's life.
+func (s *step) nextChild(name string) string {
+	s.Numbers.Child++
+	return fmt.Sprintf("%s/%s-%d", s.Session, name, s.Numbers.Child)
+}
+
+func (s *step) subAgent(tool string) agent.SubAgent {
+	for _, a := range s.Spec.Agents {
+		if a.Tool() == tool {
+			return a
+		}
+	}
+	return agent.SubAgent{}
+}
+
+// ceilings are the bounds of a child's tools: no child may do what its parent may not, or
+// was not given to hand on.
+func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
+	if b := s.Parent.Birth; b != nil {
+		all = append(all, b.Ceilings...)
+	}
+	if len(s.Spec.Ceiling) > 0 {
+		all = append(all, s.Spec.Ceiling)
+	}
+	if len(sub.Tools) > 0 {
+		return append(all, sub.Tools)
+	}
+	own := []string{""} // no tool has this name: an empty list would be no bound
+	for _, t := range s.Spec.Toolset {
+		if t.By == "" {
+			own = append(own, t.Name)
+		}
+	}
+	return append(all, own)
+}

@@ -1,0 +1,197 @@
+package loop
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Equal calls in a row: the model is told at the first number and the run ends at the
+// second.
+const (
+	repeatWarn  = 3
+	repeatLimit = 6
+)
+
+// dispatch takes the calls of a reply. Each is recorded before it is made, and so counts
+// as a repeat whatever becomes of it.
+func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
+	s.Turn.work()
+	s.Calls.ask(calls)
+	looping := ""
+	for i, c := range calls {
+		s.record(agent.Event{Type: agent.CallRequested, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
+		if c.Tool != agent.FinishTool {
+			s.Daemon.acts()
+		}
+		switch n := s.Turn.repeats(callDigest(c)); {
+		case n >= repeatLimit:
+			looping = c.Tool
+		case n == repeatWarn:
+			s.Calls.remark(i, fmt.Sprintf("You have made this same call %d times in a row. Its result will not change: do something else.", n))
+		}
+	}
+	r := in.Reply
+	switch {
+	case looping != "":
+		s.looped(looping)
+		return
+	case aborted != nil:
+		s.skipWaiting(aborted.Why)
+		return
+	case s.End.Stopping != nil:
+		s.skipWaiting(whyStopped)
+		return
+	case r.OutputFault != "" && !s.Turn.repair(s.Spec.Repairs):
+		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))
+		return
+	}
+	s.rejectSome(r)
+	if !s.takeAside(in) {
+		s.rule(r)
+	}
+}
+
+// looped ends a run whose model makes one call without end, or asks about it.
+func (s *step) looped(tool string) {
+	err := agent.Errorf(agent.LoopDetected, "the model made the same call of %s %d times in a row", tool, repeatLimit)
+	if s.Spec.OnLoop == agent.AskOnReached {
+		s.skipWaiting("the same call was made too often")
+	}
+	s.reached(err, s.Spec.OnLoop)
+}
+
+// rejectSome answers the calls that are not to be made whatever the rules say.
+func (s *step) rejectSome(r agent.Reply) {
+	for i, c := range s.Calls.List {
+		if i >= maxCalls {
+			s.settle(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
+			continue
+		}
+		if status, text, ok := s.reject(c.ToolCall, r); ok {
+			s.settle(i, status, text)
+		}
+	}
+}
+
+// reject answers a call that is not to be made.
+func (s *step) reject(c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
+	_, known := s.Spec.Tool(c.Tool)
+	switch {
+	case slices.Contains(s.Parent.Beyond, c.Tool):
+		text = fmt.Sprintf("Permission denied: %s is beyond what this agent may use.", c.Tool)
+	case !known:
+		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
+	case c.Malformed != "":
+		text = malformed(c.Malformed)
+	case c.Tool == agent.FinishTool && s.finishes() && r.OutputFault != "":
+		text = "The arguments do not fit: " + r.OutputFault
+	case c.Tool == agent.FinishTool && s.finishes():
+		return agent.CallOK, "The work is done.", true
+	default:
+		return "", "", false
+	}
+	return agent.CallRejected, text, true
+}
+
+// finishes reports whether the tool finish is ours.
+func (s *step) finishes() bool { return s.Spec.Completion == agent.CompleteTool }
+
+func (s *step) toolNames() string {
+	var names []string
+	for _, t := range s.Spec.Toolset {
+		names = append(names, t.Name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// endCalls ends a turn whose calls all have their results.
+func (s *step) endCalls() {
+	s.sayResults()
+	s.endTurn()
+	finish := slices.IndexFunc(s.Calls.List, func(c Call) bool {
+		return s.finishes() && c.Tool == agent.FinishTool && c.Result.Status == agent.CallOK
+	})
+	var arguments json.RawMessage
+	if finish >= 0 {
+		arguments = s.Calls.List[finish].Arguments
+	}
+	s.Calls.forget()
+	s.Turn.end()
+	switch {
+	case finish < 0:
+	case s.End.Stopping != nil:
+		s.Daemon.keepsDue(false) // what it was at is done; what was sent meanwhile is said at the end
+	case !s.deliver(true):
+		s.finish(arguments)
+	}
+}
+
+// sayResults makes the results one message, in the order of the calls.
+func (s *step) sayResults() {
+	m := agent.Message{Role: agent.RoleTool}
+	for _, c := range s.Calls.List {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: c.Result})
+	}
+	s.say(m)
+}
+
+// abandonTurn gives every call that is still open a result, since the run ends in
+// mid-turn: no call of the model is ever left without one.
+func (s *step) abandonTurn() {
+	s.Turn.end()
+	if len(s.Calls.List) == 0 {
+		return
+	}
+	for i, c := range s.Calls.List {
+		switch c.State {
+		case Done:
+		case Below:
+			s.settle(i, agent.CallSkipped, "Not finished: the run ended before the agent did.")
+		case Active:
+			s.settle(i, agent.CallUnknown, "Unknown outcome: the run ended while the call was in progress. It may or may not have had its effect.")
+		default:
+			s.skip(i, "the run ended before")
+		}
+	}
+	s.sayResults()
+	s.endTurn()
+	s.Calls.forget()
+}
+
+// callDigest is equal for calls that ask for the same thing, however their JSON is written.
+func callDigest(c agent.ToolCall) string {
+	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a person
+// compares to be sure which arguments were seen (wire §4).
+func Digest(arguments json.RawMessage) string {
+	sum := sha256.Sum256(canonical(arguments))
+	return hex.EncodeToString(sum[:8])
+}
+
+// canonical rewrites JSON with sorted keys and without white space.
+func canonical(raw json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
+}

@@ -1,0 +1,203 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Log is the part that keeps the session's log as the run sees it: a chain of sealed
+// chunks, of which it knows the last, and the events that are not sealed yet.
+type Log struct {
+	// Head names the last sealed chunk; empty at a session's beginning.
+	Head string `json:"head,omitempty"`
+	// Version is that of the session's head in the store.
+	Version int64         `json:"version,omitempty"`
+	Seq     int64         `json:"seq"` // of the last event
+	Tail    []agent.Event `json:"tail,omitempty"`
+	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
+	// Sealing is the number of the last event that is being sealed; zero while none is.
+	Sealing int64 `json:"sealing,omitempty"`
+	// Behind means that the session's head lacks something that waits for a daemon.
+	Behind bool `json:"behind,omitempty"`
+	// Closed means that a run which goes on in a new execution has sealed what there was.
+	Closed bool `json:"closed,omitempty"`
+	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
+	// Again when the next is made.
+	Fault *agent.Error `json:"fault,omitempty"`
+	Tries int          `json:"tries,omitempty"`
+	Again time.Time    `json:"again,omitzero"`
+}
+
+// Sizes of the log's tail, in bytes.
+const (
+	sealAt    = 256 << 10 // past it the tail is sealed while the run goes on
+	waitAt    = 1 << 20   // past it the run waits for the store
+	alongMost = 64 << 10  // so much may go along into a new execution without being stored
+)
+
+// Times between attempts to seal, where the store is down.
+const (
+	againFirst = 5 * time.Second
+	againMost  = 5 * time.Minute
+)
+
+// opens sets where the session's log ends in the store.
+func (l *Log) opens(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
+
+// append numbers an event and puts it behind the tail.
+func (l *Log) append(e agent.Event) {
+	l.Seq = e.Seq
+	l.Tail = behind(l.Tail, e)
+	l.Bytes += e.Size()
+}
+
+// behind puts an event at the end of a tail. The tail is only ever appended to, and
+// several states may share its array: the event goes into a spare slot that none of them
+// has taken, which has no number. Copying each time is quadratic.
+func behind(tail []agent.Event, e agent.Event) []agent.Event {
+	if n := len(tail); n < cap(tail) && tail[:n+1][n].Seq != 0 {
+		tail = slices.Clip(tail) // another state went on from here
+	}
+	return append(tail, e)
+}
+
+// stored is the last event that is in the store.
+func (l Log) stored() int64 { return l.Seq - int64(len(l.Tail)) }
+
+// open reports whether something is not sealed.
+func (l Log) open() bool { return len(l.Tail) > 0 }
+
+// long reports whether the tail is to be sealed while the run goes on.
+func (l Log) long() bool { return l.Bytes >= sealAt }
+
+// keepsRun reports whether the run has to wait for the store.
+func (l Log) keepsRun() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.Fault != nil) }
+
+// canSeal reports whether a seal may begin: chunks are a chain, so there is one at a time,
+// and a store that has failed is given time.
+func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
+
+// carries reports whether the log has to be sealed before the state is carried over. The
+// little that comes after the first seal goes along: a run to which more is said than the
+// store can follow would go on in its old execution until the server ends that.
+func (l Log) carries() bool { return l.open() && (!l.Closed || l.Bytes > alongMost) }
+
+// seals begins a seal of all that there is.
+func (l *Log) seals() { l.Sealing, l.Behind = l.Seq, false }
+
+// sealed drops from the tail what is stored.
+func (l *Log) sealed(in Sealed, carrying bool) {
+	l.Head, l.Version, l.Sealing, l.Fault, l.Tries, l.Closed = in.Head, in.Version, 0, nil, 0, carrying
+	rest := slices.IndexFunc(l.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
+	if rest < 0 {
+		rest = len(l.Tail)
+	}
+	// A copy, so that what is sealed can be forgotten.
+	l.Tail, l.Bytes = slices.Clone(l.Tail[rest:]), 0
+	for _, e := range l.Tail {
+		l.Bytes += e.Size()
+	}
+}
+
+// failed gives up a seal.
+func (l *Log) failed() { l.Sealing = 0 }
+
+// retry makes the next attempt to seal later, ever more seldom.
+func (l *Log) retry(err *agent.Error, at time.Time) {
+	l.Fault, l.Again = err, at.Add(min(againFirst<<min(l.Tries, 10), againMost))
+	l.Tries++
+}
+
+// tick lets a seal begin again when its time has come.
+func (l *Log) tick(at time.Time) {
+	if reached(l.Again, at) {
+		l.Again = time.Time{}
+	}
+}
+
+// lags remembers that the session's head lacks something that waits for a daemon.
+func (l *Log) lags(behind bool) { l.Behind = behind }
+
+// goesAlong lets the open tail go along into a new execution; stays takes that back.
+func (l *Log) goesAlong() { l.Closed = true }
+func (l *Log) stays()     { l.Closed = false }
+
+// record appends an event to the log.
+func (s *step) record(e agent.Event) {
+	e.Seq, e.Time, e.Turn = s.Log.Seq+1, s.now(), s.Turn.N
+	if e.Outcome != nil {
+		e.Outcome.Seq = e.Seq
+	}
+	s.Stint = s.Stint.Next(s.Run, e)
+	s.Log.append(e)
+}
+
+// tell records an event of a run that has begun its part of the log; what came before
+// that is told there.
+func (s *step) tell(e agent.Event) {
+	if !s.Unwritten() {
+		s.record(e)
+	}
+}
+
+// say appends a message to the log.
+func (s *step) say(m agent.Message) { s.record(agent.Event{Type: agent.Said, Message: &m}) }
+
+// note says something to the model in the runtime's name.
+func (s *step) note(why agent.Note, text string) {
+	m := agent.TextMessage(agent.RoleUser, text)
+	m.Note = why
+	s.say(m)
+}
+
+// seal stores the tail.
+func (s *step) seal(final bool) {
+	s.Log.seals()
+	s.do(Seal{To: s.Log.Seq, Final: final, Within: final && s.alone()})
+}
+
+// alone reports whether the run completed by itself with nothing in flight. Only then the
+// final seal can be a local activity: a signal that arrives meanwhile fails the closing
+// task, and whoever said an update in it would be told of a failure.
+func (s *step) alone() bool {
+	return s.End.Outcome.Status == agent.Completed && s.verb == "" && !s.Children.working()
+}
+
+// sealed takes what was stored.
+func (s *step) sealed(in Sealed) error {
+	if in.Seq != s.Log.Sealing {
+		return s.refuse("no seal up to event %d is under way", in.Seq)
+	}
+	s.Log.sealed(in, s.Life == Carrying)
+	if s.Log.open() && s.Rest.resting() && s.mayStore() && !s.heldAboveOnly() {
+		s.seal(false) // a run that rests may do so for long
+	}
+	return nil
+}
+
+// sealFailed ends a run whose log can't be stored: it does not claim to be what nobody
+// could go on with. Where the store may come back it is tried again, and until then the
+// run says why it neither rests nor ends.
+func (s *step) sealFailed(err *agent.Error) error {
+	s.Log.failed()
+	s.Log.lags(len(s.Inbox().Events) > 0)
+	switch {
+	case err.Retryable:
+		s.Log.retry(err, s.At)
+	case s.Life != Ending:
+		s.fail(err)
+	default:
+		s.End.fails(s.stamped(err))
+		s.ended()
+	}
+	return nil
+}
+
+// handOn ends this execution; the next one gets the state.
+func (s *step) handOn() {
+	s.Log.goesAlong()
+	s.handedOn = true
+	s.do(CarryOver{})
+}

@@ -1,0 +1,278 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Origin is the part that knows how the run began, and brings it to its first turn.
+type Origin struct {
+	// Imported is the export that the session came with; empty for one that began here.
+	// Former is the run that this one goes on with, if it does.
+	Imported string `json:"imported,omitempty"`
+	Former   string `json:"former,omitempty"`
+	// Start is what was asked for, until the run has opened, and Brief the text of its
+	// briefing.
+	Start *agent.Start `json:"start,omitempty"`
+	Brief string       `json:"brief,omitempty"`
+	// Sources are asked for their tools, and Point is where the log begins for the run,
+	// until it has opened.
+	Sources []string `json:"sources,omitempty"`
+	Point   *Located `json:"point,omitempty"`
+
+	Task    string            `json:"task,omitempty"` // the first characters of what was asked
+	Labels  map[string]string `json:"labels,omitempty"`
+	Started time.Time         `json:"started"`
+}
+
+// asked takes what the run was started with.
+func (o *Origin) asked(start agent.Start, brief string) {
+	o.Start, o.Labels, o.Task, o.Brief = &start, start.Labels, start.Input.Task(), brief
+}
+
+// refused keeps nothing of a start that can't be meant but for a name that could be one.
+func (o *Origin) refused(start agent.Start) {
+	o.Start = &agent.Start{}
+	if agent.CheckName(start.Agent) == nil {
+		o.Start.Agent = start.Agent
+	}
+}
+
+// located takes where the log begins for the run.
+func (o *Origin) located(p Located) {
+	if o.Point != nil && p.Lost == "" {
+		p.Lost = o.Point.Lost
+	}
+	o.Point = &p
+}
+
+// moved makes the origin that of a run which goes on with one that was elsewhere.
+func (o *Origin) moved(former, export string) { o.Former, o.Imported = former, export }
+
+// opened forgets what only the beginning needs.
+func (o *Origin) opened() { o.Start, o.Brief, o.Sources, o.Point = nil, "", nil, nil }
+
+func (s *step) begin(in Begin) {
+	s.V, s.Session, s.Run = agent.Version, in.Session, in.Run
+	s.Origin.Started = s.At
+	s.Rest.begin(s.At)
+	s.live(Opening)
+	s.born(in.Birth)
+	if in.Err != nil {
+		s.Origin.refused(in.Start)
+		s.fail(in.Err)
+		return
+	}
+	s.Stint.Parent = agent.TraceparentIn(in.Start.Meta)
+	s.Origin.asked(in.Start, in.Brief)
+	s.do(Open{Agent: in.Start.Agent})
+}
+
+// opened takes the Spec, which no deploy changes any more for this run.
+func (s *step) opened(in Opened) {
+	s.goesOn(in.Head, in.Seq, in.Version, in.Numbers, in.Posts, in.Inbox)
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	s.Origin.Imported = in.Imported
+	if s.Origin.Start.Import != "" {
+		s.live(Importing)
+		s.do(Import{Digest: s.Origin.Start.Import})
+		return
+	}
+	s.Spec = in.Spec
+	if s.Parent.Birth != nil { // who gave it the work waits for its end
+		spec := *in.Spec
+		spec.Daemon, s.Spec = nil, &spec
+	}
+	if s.silent() && s.Origin.Start.From == nil && s.daemon() == nil {
+		s.fail(agent.Errorf(agent.InvalidInput, "start refused: input is missing; say what to do in input.text: only a daemon begins without").At("input"))
+		return
+	}
+	s.Budget.allow(in.Spec.Limits.Lower(s.Origin.Start.Limits))
+	if s.Budget.Limits.CostUSD > 0 && s.Spec.Price == (agent.Price{}) {
+		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", s.Spec.Model).At("limits.cost_usd"))
+		return
+	}
+	if s.Budget.Limits.CostUSD > 0 && len(s.Spec.Unpriced) > 0 {
+		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(s.Spec.Unpriced, ", ")).At("limits.cost_usd"))
+		return
+	}
+	if in.Lost != "" {
+		s.Origin.located(Located{Lost: in.Lost})
+	}
+	s.do(Publish{})
+	s.Budget.starts(s.Origin.Started)
+	old := in.Seq > 0 && in.State != in.Spec.StateVersion && s.Origin.Start.Carry != agent.CarryReset
+	if s.Origin.Start.From != nil || len(in.Behind) > 0 || old {
+		s.live(Locating)
+		s.Origin.Sources = in.Sources
+		s.do(Locate{From: s.Origin.Start.From, Behind: in.Behind, Silent: s.silent(), Reset: s.Origin.Start.Carry == agent.CarryReset})
+		return
+	}
+	s.list(in.Sources)
+}
+
+// silent tells whether the run was given nothing to say to the model.
+func (s *step) silent() bool { return len(inputMessage(s.Origin.Start, s.Origin.Brief).Parts) == 0 }
+
+// located takes the point where the run begins.
+func (s *step) located(in Located) {
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	s.goesOn(in.Head, in.Seq, in.Version, in.Numbers, in.Posts, in.Inbox)
+	s.Origin.located(in)
+	s.list(s.Origin.Sources)
+}
+
+// list asks for the tools that only their sources know.
+func (s *step) list(sources []string) {
+	if len(sources) > 0 {
+		s.live(Listing)
+		s.do(List{Sources: sources})
+		return
+	}
+	s.first()
+}
+
+func (s *step) listed(in Listed) {
+	if in.Err != nil {
+		s.fail(in.Err)
+		return
+	}
+	spec := *s.Spec
+	spec.Toolset = slices.Concat(spec.Toolset, in.Tools)
+	s.Spec = &spec
+	s.first()
+}
+
+// first writes the beginning of the run's part of the log and begins the first turn.
+func (s *step) first() {
+	if run := s.posted(s.Origin.Start.ID); run != "" {
+		s.fail(agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", s.Origin.Start.ID, run).At("id"))
+		return
+	}
+	spec := s.bounded(*s.Spec)
+	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
+	s.Spec = &spec
+	s.post(s.Origin.Start.ID)
+	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
+	s.opening()
+	for _, h := range s.Holds.List {
+		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
+		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
+	}
+	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
+		s.Turn.anew(agent.CompactedForCarry)
+	}
+	s.firstWord(inputMessage(s.Origin.Start, s.Origin.Brief))
+	if s.Origin.Start.Park != nil {
+		s.park(*s.Origin.Start.Park, agent.ByOperator, "")
+	}
+	if spec.Redact {
+		s.do(Publish{}) // in the place of what it was started with
+	}
+	rules := spec.Light()
+	s.Spec = &rules
+	s.Origin.opened()
+	s.live(Live)
+}
+
+// firstWord says what the run was started with. A daemon that was told nothing goes
+// on with what the run before it was at, or idles.
+func (s *step) firstWord(m agent.Message) {
+	daemon := s.daemon() != nil
+	s.Daemon.keepsDue(daemon && s.Origin.Start.Carry != agent.CarryReset) // which has forgotten it
+	switch {
+	case len(m.Parts) > 0 && s.Turn.Fresh != "":
+		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer})
+	case len(m.Parts) > 0:
+		s.say(m)
+	case s.Origin.Start.From != nil: // it goes on where a checkpoint is
+	case s.Daemon.Due:
+		s.Turn.notes(fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339)))
+	default:
+		s.idleOn()
+		return
+	}
+	s.Daemon.dueIf(daemon)
+}
+
+// opening writes what the run is and where in the session's log it begins.
+func (s *step) opening() {
+	e := agent.Started{Run: s.Run, By: s.Origin.Start.By, Carry: s.Origin.Start.Carry, Spec: s.Spec}
+	p := s.Origin.Point
+	if p == nil {
+		s.record(agent.Event{Type: agent.RunStarted, Started: &e})
+		return
+	}
+	e.Recovered, e.Lost = p.Recovered, p.Lost
+	s.record(agent.Event{Type: agent.RunStarted, Started: &e})
+	if p.Forked != nil {
+		// The counters go on, so that the ids of calls stay apart; the limits are new.
+		s.Turn.goesOn(p.Turn)
+		s.Budget.countsFrom(p.Turn)
+		s.Calls.goesOn(p.Tools)
+		s.record(agent.Event{Type: agent.RunForked, Forked: p.Forked})
+	}
+	if p.Migrated != nil {
+		s.record(agent.Event{Type: agent.StateMigrated, Migrated: p.Migrated})
+	}
+}
+
+// goesOn takes where the session's log ends, and what its runs before this one have left.
+func (s *step) goesOn(head string, seq, version int64, numbers agent.Numbers, posts []agent.Post, in agent.Inbox) {
+	s.Log.opens(head, seq, version)
+	s.Numbers = numbers
+	s.Messages.inherit(posts, in.Events)
+	s.Daemon.dueIf(in.Cut)
+	if n := numbers.Hold; n > 0 {
+		s.Holds.hear(agent.Heard{Session: s.Session, N: n}) // of the runs before this one
+	}
+}
+
+// tooLarge goes on in this execution. The state is carried over at a later turn, when less
+// waits to be answered or said; a run that rests tries it no more.
+func (s *step) tooLarge() {
+	s.Turn.stays()
+	s.settleDown()
+}
+
+// continued goes on in a new execution: timers did not come along.
+func (s *step) continued() {
+	s.Wake = time.Time{}
+	s.Parent.forgetLook()
+	s.Children.carried(s.At)
+	s.settleDown()
+}
+
+// settleDown takes up what was left off for the carry-over.
+func (s *step) settleDown() {
+	s.Log.stays()
+	s.Rest.carried()
+	if s.Life == Carrying { // else it was imported as it stood
+		s.live(Live)
+	}
+}
+
+func inputMessage(start *agent.Start, brief string) agent.Message {
+	m := agent.Message{ID: start.ID, Role: agent.RoleUser, By: start.By}
+	if brief != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: brief})
+	}
+	if start.Input.Text != "" {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: start.Input.Text})
+	}
+	m.Parts = append(m.Parts, start.Input.Parts...)
+	if len(start.Input.Data) > 0 {
+		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: string(start.Input.Data)})
+	}
+	return m
+}

@@ -1,0 +1,163 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// takeAside takes what stops a turn before its calls are made: questions first,
+// a park else. All other calls of the reply are not made.
+func (s *step) takeAside(in Replied) bool {
+	if s.takeQuestions() {
+		s.skipWaiting("the run waits for the user's answer; ask for it again after that")
+		return true
+	}
+	if s.takePark(in.Parkings) {
+		s.skipWaiting("the run was parked; ask for it again after that")
+		return true
+	}
+	return false
+}
+
+func (s *step) takeQuestions() (asked bool) {
+	for i, c := range s.Calls.List {
+		if c.State != Waiting || c.Tool != agent.AskUserTool {
+			continue
+		}
+		q, wrong := readQuestion(c.Arguments)
+		if wrong != "" {
+			s.settle(i, agent.CallRejected, wrong)
+			continue
+		}
+		asked = true
+		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
+	}
+	return asked
+}
+
+// openCall makes a call wait for the answer to a request.
+func (s *step) openCall(i int, r agent.Request, p agent.Patience, by agent.Initiator, cause string) {
+	s.Calls.await(i, s.ask(r, s.Calls.List[i].ID, p, by, cause))
+}
+
+// takePark takes the first call of await_resumption that can be meant; faults are
+// told to the model, which goes on.
+func (s *step) takePark(parkings []Parking) (parked bool) {
+	n := 0
+	for i, c := range s.Calls.List {
+		if c.Tool != agent.ParkTool || c.State != Waiting || n >= len(parkings) {
+			continue
+		}
+		p := parkings[n]
+		n++
+		switch {
+		case parked:
+		case p.Err != nil:
+			s.settle(i, agent.CallRejected, p.Err.Message)
+		default:
+			parked = true
+			s.park(p.Conditions, agent.BySelf, p.Reason)
+			s.meet(p.Waiting)
+			s.settle(i, agent.CallOK, "You were suspended, and go on now.")
+		}
+	}
+	return parked
+}
+
+// rule applies the Spec's rules to the calls that are left: deny over ask over
+// allow. A call that the client carries out is asked for.
+func (s *step) rule(r agent.Reply) {
+	made := map[string]int{}
+	for _, t := range s.Calls.Counts {
+		made[t.Tool] = t.Calls
+	}
+	for i, c := range s.Calls.List {
+		if c.State != Waiting {
+			continue
+		}
+		var matches []int
+		if i < len(r.Rules) {
+			matches = r.Rules[i]
+		}
+		rule, n := s.ruling(matches, made[c.Tool])
+		made[c.Tool]++
+		tool, _ := s.Spec.Tool(c.Tool)
+		switch {
+		case rule.Do == agent.Deny:
+			s.settle(i, agent.CallRejected, denied(rule, n))
+		case tool.By == agent.ByClient:
+			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.patience(), agent.ByPolicy, string(agent.ClientTool))
+		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Requests.Always, c.Tool)):
+			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
+		}
+	}
+}
+
+func denied(rule agent.Rule, n int) string {
+	text := fmt.Sprintf("Permission denied by rule %d.", n)
+	if rule.Reason != "" {
+		text += " " + rule.Reason
+	}
+	return text
+}
+
+// plain tells whether anybody may approve what a rule asks about, and for all that
+// is still to come.
+func plain(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
+
+// patience is how long a request waits that has no default answer of its own.
+func (s *step) patience() agent.Patience {
+	p := s.Spec.Asking
+	p.Default = ""
+	return p
+}
+
+// ruling is the strictest of the rules that match; the zero rule where none does.
+// Of rules that ask, one that not everybody may answer is the stricter.
+func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
+	most := 0
+	for _, m := range matches {
+		if m < 0 || m >= len(s.Spec.Rules) || made < s.Spec.Rules[m].Over {
+			continue
+		}
+		if weight := strictness(s.Spec.Rules[m]); weight > most {
+			strictest, n, most = s.Spec.Rules[m], m, weight
+		}
+	}
+	return strictest, n
+}
+
+func strictness(rule agent.Rule) int {
+	switch {
+	case rule.Do == agent.Deny:
+		return 5
+	case rule.Do == agent.Allow:
+		return 1
+	case len(rule.Approvers) > 0:
+		return 4
+	case rule.Confirm != "":
+		return 3
+	}
+	return 2
+}
+
+// request is what a person is shown of a call.
+func request(t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
+	text := fmt.Sprintf("Run %s?", c.Tool)
+	if t == agent.ClientTool {
+		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
+	}
+	if rule.Reason != "" {
+		text += " " + rule.Reason
+	}
+	arguments := c.Arguments
+	if t == agent.Approval { // who carries a call out has to know it whole
+		arguments = redactedArguments(arguments, tool)
+	}
+	return agent.Request{
+		Type: t, Text: text, Digest: Digest(arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
+		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: arguments},
+	}
+}

@@ -1,0 +1,247 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// replied takes the model's answer, whole or what there is of it.
+func (s *step) replied(in Replied) {
+	r := in.Reply
+	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
+		s.outdated(*r.Hold)
+		s.askAgain()
+		return
+	}
+	if s.heed(r.Hold); s.over() {
+		return
+	}
+	s.Budget.charge(r, s.Spec.Price)
+	aborted := s.End.aborted()
+	switch {
+	case s.Turn.Phase == Summing:
+		s.summaryCame(r)
+		return
+	case r.Finish == agent.FinishFull && (aborted != nil || s.End.Stopping != nil):
+		s.endTurn()
+		s.Turn.end()
+		return
+	case r.Finish == agent.FinishFull:
+		s.Turn.fits()
+		s.summarise(SumCompact)
+		return
+	}
+	s.Turn.noted()
+	m := s.message(r)
+	if r.Finish == agent.FinishHeld {
+		if m.Partial = true; len(m.Parts) > 0 {
+			s.say(m)
+		}
+		s.endTurn()
+		s.Turn.end()
+		return
+	}
+	s.takeReply(in, m, aborted)
+}
+
+// askAgain makes a model call once more that was given up for a hold which is over.
+func (s *step) askAgain() {
+	switch {
+	case s.Turn.Phase == Summing && s.Turn.Summary == SumCompact:
+		s.summarise(SumCompact) // in the turn that waits for it
+	case s.Turn.Phase == Summing:
+		s.Turn.end() // it begins anew from there
+	default:
+		s.askModel()
+	}
+}
+
+// takeReply looks at a whole reply in this order: cut off, refused, empty, then what it
+// says.
+func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
+	r := in.Reply
+	switch {
+	case r.Finish == agent.FinishLength:
+		s.unusable(m.Model, "it was cut off at its output limit; ask for less, or raise max_output_tokens")
+		return
+	case r.Finish == agent.FinishFiltered:
+		if len(m.Parts) > 0 {
+			s.say(withoutCalls(m))
+		}
+		s.endTurn()
+		s.fail(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
+		return
+	case m.TextOf() == "" && len(m.ToolCalls()) == 0:
+		s.unusable(m.Model, "it was empty")
+		return
+	}
+	s.say(m)
+	s.Turn.said(m.TextOf())
+	if calls := m.ToolCalls(); len(calls) > 0 {
+		s.Turn.acts()
+		s.dispatch(calls, in, aborted)
+		return
+	}
+	s.endTurn()
+	s.answered(r)
+}
+
+// message gives a reply's calls our ids and makes it a message.
+func (s *step) message(r agent.Reply) agent.Message {
+	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model)}
+	n := 0
+	for _, p := range r.Parts {
+		if p.Type == agent.PartCall && p.Call != nil {
+			n++
+			c := *p.Call
+			c.ID = agent.CallID(s.Turn.N, n)
+			p.Call = &c
+		}
+		m.Parts = append(m.Parts, p)
+	}
+	return m
+}
+
+// unusable drops a reply and asks once more; a second one in a row ends the run.
+func (s *step) unusable(model, why string) {
+	s.record(agent.Event{Type: agent.ModelRetried})
+	s.endTurn()
+	if !s.Turn.useless() {
+		s.fail(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", model, why))
+		return
+	}
+	s.note(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
+	s.Turn.end()
+}
+
+// answered decides what a reply without tool calls means.
+func (s *step) answered(r agent.Reply) {
+	s.Turn.end()
+	if s.End.Stopping != nil { // its text is in the handoff
+		s.Daemon.keepsDue(s.finishes() || r.OutputFault != "")
+		return
+	}
+	if s.deliver(true) {
+		return // it goes on with what was sent
+	}
+	if s.Spec.Completion == agent.CompleteTool {
+		s.nudge()
+		return
+	}
+	if r.OutputFault != "" {
+		s.repair(r.OutputFault)
+		return
+	}
+	s.complete(agent.ReasonDone, s.Turn.Text, r)
+}
+
+const nudgeText = "You have not called a tool. Go on with the task; when it is done, call the tool finish."
+
+func (s *step) nudge() {
+	if !s.Turn.nudge(s.Spec.Nudges) {
+		s.fail(agent.Errorf(agent.Stuck, "the model answered %d times in a row without calling a tool; it must call %q to end", s.Turn.Nudged, agent.FinishTool))
+		return
+	}
+	s.note(agent.NoteNudge, cmp.Or(s.Spec.Nudge, nudgeText))
+}
+
+func (s *step) repair(fault string) {
+	if !s.Turn.repair(s.Spec.Repairs) {
+		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", fault))
+		return
+	}
+	s.note(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else.")
+}
+
+// modelFailed ends the run, but not if the call was given up anyway or was for a summary.
+func (s *step) modelFailed(err *agent.Error) {
+	aborted := s.End.aborted()
+	if s.Turn.Phase == Summing {
+		s.summed("", nil, aborted != nil)
+		return
+	}
+	s.endTurn()
+	if aborted != nil {
+		s.Turn.end()
+		return
+	}
+	s.fail(err)
+}
+
+// summaryCame takes a model's answer to the question for a summary.
+func (s *step) summaryCame(r agent.Reply) {
+	m := agent.Message{Parts: r.Parts}
+	text := m.TextOf()
+	if r.Finish == agent.FinishHeld {
+		text = ""
+	}
+	if s.Turn.Summary != SumCompact {
+		s.endTurn() // what it has cost
+	}
+	s.summed(text, r.Compaction, r.Finish == agent.FinishHeld)
+}
+
+// summed takes the summary, which is empty if the model gave none, and what of the
+// conversation stays beside it. aborted means that it was given up.
+func (s *step) summed(text string, c *agent.Compaction, aborted bool) {
+	s.Turn.end()
+	switch {
+	case s.Turn.Summary == SumHandoff:
+		s.End.summed(text)
+	case s.Turn.Summary == SumCompact:
+		s.compactCame(text, c, aborted)
+	case s.End.Stopping != nil: // it is asked for another
+	case text == "":
+		s.Turn.asIs() // all that was said is better than nothing of it
+	default:
+		s.compacted(text, &agent.Compaction{Strategy: agent.CompactAll, Reason: s.Turn.Fresh})
+		s.Turn.asIs()
+	}
+}
+
+// compactCame goes on with the turn for which the conversation was too long. If the
+// summary was given up, the turn is over.
+func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
+	if aborted || s.End.Stopping != nil || s.Holds.any() {
+		s.endTurn()
+		return
+	}
+	if c != nil {
+		s.compacted(text, c)
+	}
+	s.askModel()
+}
+
+func (s *step) compacted(text string, c *agent.Compaction) {
+	e := agent.Event{Type: agent.Compacted, Compaction: c}
+	if text != "" {
+		m := agent.TextMessage(agent.RoleUser, text)
+		m.Note, e.Message = agent.NoteSummary, &m
+	}
+	s.record(e)
+}
+
+// withoutCalls drops the calls of a message whose run ends before they are made.
+func withoutCalls(m agent.Message) agent.Message {
+	var parts []agent.Part
+	for _, p := range m.Parts {
+		if p.Type != agent.PartCall {
+			parts = append(parts, p)
+		}
+	}
+	m.Parts = parts
+	return m
+}
+
+// quote shortens a text for a message on one line.
+func quote(text string) string {
+	const most = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,231 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Requests is the part that keeps what people are asked.
+type Requests struct {
+	Open    []Request `json:"open,omitempty"`
+	Decided []Decided `json:"decided,omitempty"` // the last ones that were
+	// Always are tools that need no approval any more.
+	Always []string `json:"always,omitempty"`
+}
+
+// Request is an open one.
+type Request struct {
+	agent.Request
+	// CallID is the call that waits for it; empty for a limit.
+	CallID   string `json:"call_id,omitempty"`
+	Reminded bool   `json:"reminded,omitempty"`
+	// Again means that the call asks itself: it is made again with the answer.
+	Again bool `json:"again,omitempty"`
+	// Kept is what the call keeps with its question; it is handed back with the answer.
+	Kept json.RawMessage `json:"kept,omitempty"`
+}
+
+// Decided is what became of a request, kept for those who come late.
+type Decided struct {
+	ID  string    `json:"id"`
+	How string    `json:"how"` // answered by ana, rejected by its deadline …
+	At  time.Time `json:"at"`
+	// Approver is whose token decided it: the token is spent.
+	Approver string `json:"approver,omitempty"`
+}
+
+// maxDecided bounds how many decided requests are remembered by what became of them.
+const maxDecided = 64
+
+func (r Requests) clone() Requests {
+	r.Open, r.Decided, r.Always = slices.Clone(r.Open), slices.Clip(r.Decided), slices.Clip(r.Always)
+	return r
+}
+
+// find is the place of an open request; -1 if it is not open.
+func (r Requests) find(id string) int {
+	return slices.IndexFunc(r.Open, func(o Request) bool { return o.ID == id })
+}
+
+func (r Requests) ids() (ids []string) {
+	for _, o := range r.Open {
+		ids = append(ids, o.ID)
+	}
+	return ids
+}
+
+// list is the open requests as the wire shows them.
+func (r Requests) list() (all []agent.Request) {
+	for _, o := range r.Open {
+		all = append(all, o.Request)
+	}
+	return all
+}
+
+// settled is what became of a request that is not open any more.
+func (r Requests) settled(id string) (Decided, bool) {
+	i := slices.IndexFunc(r.Decided, func(d Decided) bool { return d.ID == id })
+	if i < 0 {
+		return Decided{}, false
+	}
+	return r.Decided[i], true
+}
+
+// spent reports whether an approver's token was used: it is good for one decision.
+func (r Requests) spent(id, approver string) bool {
+	return approver != "" && slices.ContainsFunc(r.Decided, func(o Decided) bool { return o.ID == id && o.Approver == approver })
+}
+
+func (r *Requests) open(o Request) { r.Open = append(r.Open, o) }
+
+// close takes a request from the open ones, and remembers what became of it.
+func (r *Requests) close(d Decided) {
+	r.Open = slices.DeleteFunc(r.Open, func(o Request) bool { return o.ID == d.ID })
+	r.Decided = append(r.Decided, d)
+	if n := len(r.Decided) - maxDecided; n > 0 {
+		r.Decided = slices.Clone(r.Decided[n:])
+	}
+}
+
+// drop forgets the open requests: nothing can be answered at an end.
+func (r *Requests) drop() { r.Open = nil }
+
+// always lets a tool's calls be made without asking.
+func (r *Requests) always(tool string) { r.Always = append(r.Always, tool) }
+
+func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
+
+// moved makes the open requests those of a run that goes on elsewhere.
+func (r *Requests) moved(run string) {
+	for i := range r.Open {
+		r.Open[i].Run = run
+	}
+}
+
+// reasons are the open requests as what the run waits for.
+func (r Requests) reasons() (all reasons) {
+	for _, o := range r.Open {
+		why := reason{kind: agent.InputRequired, owner: agent.OwnedByOperator, expires: o.Deadline, finds: []string{string(o.Type)}}
+		for _, a := range o.Approvers {
+			why.finds = append(why.finds, "approver:"+a)
+		}
+		all = append(all, why)
+	}
+	return all
+}
+
+// due is when the next request expires, or is to be reminded of.
+func (r Requests) due() (d due) {
+	for _, o := range r.Open {
+		d = d.or(o.Deadline, "the deadline of "+o.ID)
+		if !o.Reminded {
+			d = d.or(o.RemindAt, "the reminder of "+o.ID)
+		}
+	}
+	return d
+}
+
+// memo is the request as listings show it.
+func (r Request) memo() agent.MemoRequest {
+	const most = 200
+	m := agent.MemoRequest{
+		ID: r.ID, Type: r.Type, Text: r.Text, Choices: r.Choices, Digest: r.Digest, Approvers: r.Approvers,
+		Opened: r.Opened, Deadline: r.Deadline, Reminded: r.Reminded,
+	}
+	if text := []rune(m.Text); len(text) > most {
+		m.Text = string(text[:most-1]) + "…"
+	}
+	if r.Call != nil {
+		m.Tool = r.Call.Tool
+	}
+	return m
+}
+
+// ask opens a request and returns its id.
+func (s *step) ask(r agent.Request, call string, p agent.Patience, by agent.Initiator, cause string) string {
+	return s.askAs(Request{Request: r, CallID: call}, p, by, cause)
+}
+
+func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause string) string {
+	r := &o.Request
+	s.wait(by, cause, r.Text)
+	s.Numbers.Request++
+	r.ID, r.Session, r.Run, r.Suspension, r.Agent = agent.RequestID(s.Numbers.Request), s.Session, s.Run, s.Rest.Wait.ID, s.agent()
+	r.Opened = s.now()
+	if p.Deadline > 0 {
+		r.Deadline, r.Default = s.now().Add(time.Duration(p.Deadline)), p.Default
+	}
+	if p.Remind > 0 {
+		r.RemindAt = s.now().Add(time.Duration(p.Remind))
+	}
+	s.Requests.open(o)
+	s.changed = true
+	told := o.Request
+	s.record(agent.Event{Type: agent.RequestOpened, Request: &told})
+	return r.ID
+}
+
+// The runtime's own questions are asked with these choices.
+const (
+	choiceContinue = "continue"
+	choiceStop     = "stop"
+)
+
+// askLimit asks what to do about a limit in place of failing. That it was asked for is
+// known by the code.
+func (s *step) askLimit(err *agent.Error) {
+	p := s.patience()
+	if d := s.Spec.Asking.Default; d == choiceContinue || d == choiceStop {
+		p.Default = d
+	}
+	s.ask(agent.Request{
+		Type: agent.LimitAsk, Text: err.Message, Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
+	}, "", p, agent.ByPolicy, string(err.Code))
+}
+
+// decided closes a request that nobody answered.
+func (s *step) decided(id, how string) {
+	s.changed = true
+	s.Requests.close(Decided{ID: id, How: how, At: s.now()})
+}
+
+// tickRequests expires the requests whose deadline has come, and reminds of others.
+func (s *step) tickRequests() {
+	for _, r := range slices.Clone(s.Requests.Open) {
+		i := s.Requests.find(r.ID)
+		switch {
+		case i < 0 || s.over(): // the one before it ended the run
+		case reached(r.Deadline, s.At):
+			s.expire(r)
+		case !r.Reminded && reached(r.RemindAt, s.At):
+			s.Requests.remind(i)
+			s.changed = true
+			s.record(agent.Event{Type: agent.RequestReminded, Answer: &agent.Answered{Request: r.ID}})
+		}
+	}
+}
+
+// expire decides a request by its deadline.
+func (s *step) expire(r Request) {
+	s.record(agent.Event{Type: agent.RequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
+	s.decided(r.ID, "decided by its deadline")
+	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
+	i := s.Calls.find(r.CallID)
+	switch {
+	case r.Type == agent.LimitAsk:
+		s.limitDecided(r, firstOf(r.Default, choiceStop))
+	case r.Type == agent.Approval && r.Default == agent.DefaultApprove:
+		s.Calls.approve(i, "", nil)
+	case r.Type == agent.Approval:
+		s.settle(i, agent.CallRejected, "Not executed: nobody approved it in time.")
+	case r.Again:
+		s.callAgain(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
+	case r.Default != "":
+		s.settle(i, agent.CallOK, r.Default)
+	default:
+		s.settle(i, agent.CallFailed, "Nobody answered in time.")
+	}
+}

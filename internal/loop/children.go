@@ -60,6 +60,11 @@ const (
 // leaveWithin is how long an end waits for the children that it cancelled.
 const leaveWithin = 10 * time.Second
 
+func (c Children) clone() Children {
+	c.List = slices.Clone(c.List)
+	return c
+}
+
 // live reports whether a child may still be working.
 func (c Child) live() bool { return c.Outcome == nil }
 

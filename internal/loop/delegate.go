@@ -37,12 +37,14 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
-	child := Child{Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), By: c.ID, Status: agent.Pending, Heard: s.now()}
-	if !w.Background {
-		child.Call = c.ID
+	waits := c.ID
+	if w.Background {
+		waits = ""
 	}
 	s.Calls.hand(i, nil, s.At)
-	s.Children.add(child)
+	s.Children.add(Child{
+		Session: session, Agent: sub.Agent, Task: agent.Input{Text: w.Task}.Task(), Call: waits, By: c.ID, Status: agent.Pending, Heard: s.now(),
+	})
 	s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
 	s.do(StartChild{
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,

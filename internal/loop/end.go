@@ -26,6 +26,11 @@ type Aborting struct {
 	Why string `json:"why"`
 }
 
+func (e End) clone() End {
+	e.Aborting, e.Stopping = copied(e.Aborting), copied(e.Stopping)
+	return e
+}
+
 // aborts begins to give up what is in flight.
 func (e *End) aborts(until time.Time, why string) { e.Aborting = &Aborting{Until: until, Why: why} }
 

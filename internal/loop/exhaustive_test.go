@@ -100,6 +100,14 @@ func (f *found) way() string {
 	return f.from.way() + f.lines + "\n"
 }
 
+// story is the way as a story's inputs.
+func (f *found) story() (all string) {
+	for line := range strings.Lines(f.way()) {
+		all += "> " + line
+	}
+	return all
+}
+
 // search goes through a theme breadth first. Places are known by their essence.
 type search struct {
 	t     terse
@@ -136,7 +144,7 @@ func TestEveryInputAtEveryState(t *testing.T) {
 func (s *search) run(most int) (looked, depth int) {
 	defer func() {
 		if s.t.of.Failed() {
-			s.t.of.Logf("-- inputs --\n%s", s.at.way())
+			s.t.of.Logf("-- story --\n%s", s.at.story())
 		}
 	}()
 	for queue := s.begins(); len(queue) > 0 && looked < most; looked++ {

@@ -53,6 +53,16 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 }
 
+// checkRest wants the rules to have come to rest: none applies any more, but for the one
+// that asks for a new execution at every input until it comes.
+func checkRest(t require.TestingT, done *step) {
+	require.Less(t, len(done.fired), 100, "rules undo each other: %q", done.fired)
+	again := &step{State: done.State.clone(), Moment: done.Moment, handedOn: true}
+	if r := again.firstRule(); r != nil {
+		require.Fail(t, "a rule still applies", r.name)
+	}
+}
+
 // checkKept wants what was written down to stay until it is stored, and what was
 // said to the run to wait until it is written down.
 func checkKept(t require.TestingT, before, after State) {

@@ -166,7 +166,7 @@ type (
 	// Reported is what a child says of itself, Ordered what the run above wants.
 	Reported struct{ Report agent.ChildReport }
 	Ordered  struct{ Order agent.HoldOrder }
-	// Leased tells whether the parent is gone.
+	// Leased reports whether the parent is gone.
 	Leased struct{ Gone bool }
 	// Folded is the handoff that a [Fold] asked for.
 	Folded struct{ Handoff agent.Handoff }

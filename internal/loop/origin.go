@@ -118,7 +118,7 @@ func (s *step) opened(in Opened) {
 	s.list(in.Sources)
 }
 
-// silent tells whether the run was given nothing to say to the model.
+// silent reports whether the run was given nothing to say to the model.
 func (s *step) silent() bool { return len(inputMessage(s.Origin.Start, s.Origin.Brief).Parts) == 0 }
 
 // located takes the point where the run begins.

@@ -21,7 +21,7 @@ func (s *step) requestBelow(request string) (session, id string, ok bool) {
 	return session, id, true
 }
 
-// addressed tells whether a decision is about a request of a run below, and makes
+// addressed reports whether a decision is about a request of a run below, and makes
 // it what that run is told.
 func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, ok bool) {
 	switch c := c.(type) {

@@ -103,7 +103,7 @@ func denied(rule agent.Rule, n int) string {
 	return text
 }
 
-// plain tells whether anybody may approve what a rule asks about, and for all that
+// plain reports whether anybody may approve what a rule asks about, and for all that
 // is still to come.
 func plain(rule agent.Rule) bool { return len(rule.Approvers) == 0 && rule.Confirm == "" }
 

@@ -34,6 +34,11 @@ type Wait struct {
 	At      time.Time       `json:"at"`
 }
 
+func (r Rest) clone() Rest {
+	r.Wait = copied(r.Wait)
+	return r
+}
+
 // resting reports whether a suspension is open and nothing is in flight.
 func (r Rest) resting() bool { return r.Wait != nil && r.Wait.Resting }
 

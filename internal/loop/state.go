@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -53,11 +52,10 @@ func (s State) clone() State {
 	s.Requests = s.Requests.clone()
 	s.Messages = s.Messages.clone()
 	s.Verbs = s.Verbs.clone()
-	s.Children.List = slices.Clone(s.Children.List)
-	s.Rest.Wait = copied(s.Rest.Wait)
+	s.Children = s.Children.clone()
+	s.Rest = s.Rest.clone()
 	s.Park = copied(s.Park)
-	s.End.Aborting = copied(s.End.Aborting)
-	s.End.Stopping = copied(s.End.Stopping)
+	s.End = s.End.clone()
 	return s
 }
 

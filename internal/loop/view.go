@@ -115,7 +115,8 @@ func (s State) Suspension() *agent.Suspension {
 	case agent.InputRequired:
 		v.Requests = s.Requests.list()
 	case agent.WaitingFor:
-		v.Conditions = &s.Park.Conditions
+		conditions := s.Park.Conditions
+		v.Conditions = &conditions
 	}
 	return v
 }

@@ -20,9 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the traces in testdata")
 
-// Each file of testdata is a story: prose, the inputs that the machine gets, one
-// a line, and the trace of what it did. The invariants hold after every input.
-func TestScenarios(t *testing.T) {
+// Each file of testdata is a story: prose, and then each input with what came of it: the
+// rules that applied (*), the events that were recorded, the effects (->) and where the
+// run stands (=). The invariants hold after every input.
+func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -30,14 +31,14 @@ func TestScenarios(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(path)
 			require.NoError(t, err)
-			require.Len(t, archive.Files, 2, "a scenario has inputs and trace")
-			trace := play(t, string(archive.Files[0].Data))
+			require.Len(t, archive.Files, 1, "a file has one story")
+			told := play(t, string(archive.Files[0].Data))
 			if *update {
-				archive.Files[1].Data = []byte(trace)
+				archive.Files[0].Data = []byte(told)
 				require.NoError(t, os.WriteFile(path, txtar.Format(archive), 0o644))
 				return
 			}
-			require.Equal(t, string(archive.Files[1].Data), trace, "run with -update and look at the difference")
+			require.Equal(t, string(archive.Files[0].Data), told, "run with -update and look at the difference")
 		})
 	}
 }
@@ -54,11 +55,12 @@ type player struct {
 	out   strings.Builder
 }
 
-func play(t *testing.T, inputs string) string {
+// play tells a story anew: its inputs are the lines that begin with ">".
+func play(t *testing.T, story string) string {
 	p := &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	for line := range strings.Lines(inputs) {
-		if line = strings.TrimSpace(line); line != "" {
-			p.line(line)
+	for line := range strings.Lines(story) {
+		if input, ok := strings.CutPrefix(line, "> "); ok {
+			p.line(strings.TrimSpace(input))
 		}
 	}
 	return p.out.String()
@@ -99,14 +101,21 @@ func (p *player) line(line string) {
 
 func (p *player) step(in Input) {
 	before := p.state
-	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full}, in)
+	done, err := take(p.state, Moment{At: p.now, Full: p.full}, in)
 	if p.wrong = err; err != nil {
+		next, effects, _ := Step(p.state, Moment{At: p.now, Full: p.full}, in)
 		require.Equal(p.t, before, next, "a refusal leaves the state as it was")
+		require.Empty(p.t, effects)
 		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)
 		return
 	}
+	next, effects := done.State, done.effects
 	p.state = next
 	checkInvariants(p.t, before, next, effects)
+	checkRest(p.t, done)
+	for _, name := range done.fired {
+		fmt.Fprintf(&p.out, "  * %s\n", name)
+	}
 	for _, e := range newEvents(before, next) {
 		fmt.Fprintf(&p.out, "  %d %s%s\n", e.Seq, e.Type, describe(e))
 	}

@@ -45,6 +45,7 @@ type Client struct {
 	live      live.Source
 	trace     func(context.Context) string
 	gates     gates
+	histories histories
 }
 
 // New returns a client over a Temporal client, which stays the caller's to close.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -50,19 +49,22 @@ func (r *reader) read(ctx context.Context) error {
 	if _, err := r.stored(ctx); err != nil || r.over {
 		return err
 	}
-	w := &watch{}
+	w := &watch{looks: newLooks()}
+	defer w.looks.stop()
 	defer w.end()
-	look := time.NewTicker(pollFor)
-	defer look.Stop()
 	for {
+		was := r.seq
 		err := r.look(ctx, w)
+		if r.seq > was {
+			w.looks.begin()
+		}
 		if ctx.Err() != nil {
 			err = durable.ArriveRPC(ctx.Err()) // a call that is cut off has many names
 		}
 		if r.over || err != nil || !r.follow {
 			return err
 		}
-		if err := r.wait(ctx, w, look.C); err != nil || r.over {
+		if err := r.wait(ctx, w); err != nil || r.over {
 			return err
 		}
 	}
@@ -70,7 +72,11 @@ func (r *reader) read(ctx context.Context) error {
 
 // look reads what is new in the session's last execution, or in the one run.
 func (r *reader) look(ctx context.Context, w *watch) error {
-	info, err := r.execution(ctx)
+	info, err := w.grown(), error(nil)
+	if info == nil {
+		info, err = r.execution(ctx)
+	}
+	w.woken = false
 	if errors.Is(err, agent.NotFound) && r.seq > 0 {
 		// Temporal has forgotten it: what is stored is all.
 		r.over = r.only != ""
@@ -79,14 +85,17 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 	if err != nil || w.seen(info) {
 		return err
 	}
-	err = r.catchUp(ctx, info)
+	if r.follow {
+		w.begin(r.client, r.session, info)
+	}
+	err = r.catchUp(ctx, info, w.history)
 	if r.patient && errors.Is(err, agent.NoWorker) {
 		return nil // it is not seen
 	}
 	if err != nil || r.over {
 		return err
 	}
-	w.info = info
+	w.read = info
 	if r.only != "" && (!open(info) || info.GetFirstRunId() != r.only) {
 		r.over = true
 	}
@@ -113,8 +122,7 @@ func (r *reader) known() error {
 // wait waits for a reason to look: the history grows or ends, or, since a notice
 // may be lost in the server, some time has gone by. What comes live meanwhile is
 // handed on.
-func (r *reader) wait(ctx context.Context, w *watch, look <-chan time.Time) error {
-	w.begin(ctx, r)
+func (r *reader) wait(ctx context.Context, w *watch) error {
 	var ready <-chan struct{}
 	if r.live != nil {
 		ready = r.live.Ready()
@@ -125,11 +133,12 @@ func (r *reader) wait(ctx context.Context, w *watch, look <-chan time.Time) erro
 			return durable.ArriveRPC(ctx.Err())
 		case <-ready:
 			r.hear()
-		case _, more := <-w.changed:
-			w.news(more)
+		case _, more := <-w.news:
+			w.heard(more)
 			return nil
-		case <-look:
-			w.idle()
+		case <-w.looks.due():
+			w.patience()
+			w.looks.next()
 			return nil
 		}
 	}
@@ -138,7 +147,8 @@ func (r *reader) wait(ctx context.Context, w *watch, look <-chan time.Time) erro
 
 // catchUp reads what is new of an execution: from the store, where all of it is
 // there, else from the run and, where that was sealed meanwhile, from the store.
-func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) error {
+// Readers of one history ask the run together.
+func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) error {
 	if !open(info) {
 		head, err := r.stored(ctx)
 		if err != nil || r.over || head.Run == info.GetFirstRunId() && head.Status.Ended() {
@@ -146,7 +156,7 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 		}
 	}
 	for more := true; more && !r.over; {
-		tail, err := signals.Settled(ctx, r.client.temporal, r.session, info, func() (signals.Open, error) { return r.ask(ctx, info) })
+		tail, err := r.tail(ctx, info, history)
 		if err != nil {
 			return err
 		}
@@ -163,13 +173,22 @@ func (r *reader) catchUp(ctx context.Context, info *workflowpb.WorkflowExecution
 	return nil
 }
 
-// ask asks once. Of a run that is new to the reader it asks for all that is open, to
-// see that it goes on where the reader is.
-func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (signals.Open, error) {
+// tail is what the run has open behind what was read. Of a run that is new to the reader
+// it is all that is open, to see that it goes on where the reader is.
+func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, history *follower) (signals.Open, error) {
 	from := r.seq
 	if r.run != info.GetFirstRunId() {
 		from = min(from, r.begun)
 	}
+	ask := func() (signals.Open, error) { return r.ask(ctx, info, from) }
+	if history == nil || !open(info) {
+		return signals.Settled(ctx, r.client.temporal, r.session, info, ask)
+	}
+	return history.tail(ctx, from, info, ask)
+}
+
+// ask asks once.
+func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo, from int64) (signals.Open, error) {
 	tail, err := signals.Tail.Ask(ctx, r.client.temporal, r.session, info.GetExecution().GetRunId(), signals.After{Seq: from})
 	if ctx.Err() == nil && unanswered(err) {
 		err = agent.Errorf(agent.NoWorker, "no worker answers for what the run has not stored yet: %w", err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -75,10 +74,6 @@ func (r *Run) stored(ctx context.Context) (*agent.Outcome, error) {
 	return nil, agent.Errorf(agent.NotFound, "run %s of session %s was never at an end that is stored, and Temporal has forgotten it", r.ID, r.Session)
 }
 
-// pollFor is how long one look at a run may wait for it to end. No wait rests on
-// one look: about one notice in a hundred is lost in the server.
-const pollFor = time.Second
-
 // Result waits for the run's end and returns its Outcome. The error tells only
 // that the outcome can't be known: how a run failed is in the Outcome, see
 // [agent.Outcome.Err].
@@ -88,16 +83,19 @@ func (r *Run) Result(ctx context.Context) (*agent.Outcome, error) {
 		return r.stored(ctx)
 	}
 	for err == nil {
+		if open(info) {
+			info, err = r.closed(ctx, info.GetExecution().GetRunId())
+			continue
+		}
 		var event *historypb.HistoryEvent
-		running := open(info)
-		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), running); err != nil {
+		if event, err = r.closing(ctx, info.GetExecution().GetRunId(), false); err != nil {
 			break
 		}
 		if next := event.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
 			info, err = r.describe(ctx, next)
 			continue
 		}
-		if event != nil && !running {
+		if event != nil {
 			return r.outcome(ctx, info)
 		}
 		info, err = r.describe(ctx, info.GetExecution().GetRunId())
@@ -113,23 +111,47 @@ func (r *Run) describe(ctx context.Context, execution string) (*workflowpb.Workf
 	return d.GetWorkflowExecutionInfo(), durable.ArriveRPC(err)
 }
 
-// closing returns the event that closed an execution, or nil if it has not come
-// within a look's time.
-func (r *Run) closing(ctx context.Context, execution string, wait bool) (*historypb.HistoryEvent, error) {
-	look, cancel := context.WithTimeout(ctx, pollFor)
-	defer cancel()
-	if !wait {
-		look = ctx
+// closed waits until an execution is closed. A long poll tells, and since its notice may
+// be lost in the server, there are looks besides, ever more seldom.
+func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.WorkflowExecutionInfo, error) {
+	// The server answers a long poll at once when its deadline is near, and would again.
+	poll, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	begin := func() <-chan struct{} {
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			_, _ = r.closing(poll, execution, true) // failed: looks go on
+		}()
+		return told
 	}
-	events := r.client.temporal.GetWorkflowHistory(look, r.Session, execution, wait, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	looks := newLooks()
+	defer looks.stop()
+	for told := begin(); ; {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-told:
+			told = nil
+		case <-looks.due():
+			looks.next()
+			if told == nil {
+				told = begin()
+			}
+		}
+		if info, err := r.describe(ctx, execution); err != nil || !open(info) {
+			return info, err
+		}
+	}
+}
+
+// closing returns the event that closed an execution, or nil where there is none.
+func (r *Run) closing(ctx context.Context, execution string, wait bool) (*historypb.HistoryEvent, error) {
+	events := r.client.temporal.GetWorkflowHistory(ctx, r.Session, execution, wait, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		if err != nil {
-			err = durable.ArriveRPC(err)
-			if errors.Is(err, agent.Timeout) && ctx.Err() == nil {
-				return nil, nil
-			}
-			return nil, err
+			return nil, durable.ArriveRPC(err)
 		}
 		if closes[e.GetEventType()] {
 			return e, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -43,15 +42,15 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	}
 }
 
-// rest waits until an execution rests; nil where it is closed. The history wakes
-// it, and since a notice may be lost in the server, a look every [pollFor].
+// rest waits until an execution rests; nil where it is closed. The history wakes it
+// when listings show something new, and since a notice may be lost in the server, it
+// looks besides, ever more seldom.
 func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (*agent.Outcome, error) {
-	watch, stop := context.WithCancel(ctx)
-	defer stop()
-	changed := r.changes(watch, info)
-	look := time.NewTicker(pollFor)
-	defer look.Stop()
-	for known, ask := info.GetHistoryLength(), true; ; {
+	history := r.client.follow(info, r.Session, false)
+	defer func() { history.leave() }()
+	looks := newLooks()
+	defer looks.stop()
+	for ask, news := true, history.news; ; {
 		if ask {
 			out, answered := r.resting(ctx, info)
 			if out != nil {
@@ -62,45 +61,27 @@ func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) 
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case _, more := <-changed:
+		case _, more := <-news:
 			if ask = true; more {
+				looks.begin()
 				continue
 			}
-			changed = nil // closed, or the server said no more: look
-		case <-look.C:
+			news = nil // the execution is closed, or the poll has failed
+		case <-looks.due():
+			looks.next()
+			if news == nil {
+				history.leave()
+				history = r.client.follow(info, r.Session, false)
+				news = history.news
+			}
 		}
-		var err error
-		if info, err = r.describe(ctx, info.GetExecution().GetRunId()); err != nil || !open(info) {
+		now, err := r.describe(ctx, info.GetExecution().GetRunId())
+		if err != nil || !open(now) {
 			return nil, err
 		}
-		ask = ask || info.GetHistoryLength() != known
-		known = info.GetHistoryLength()
+		ask = ask || now.GetHistoryLength() != info.GetHistoryLength()
+		info = now
 	}
-}
-
-// changes tells of workflow tasks that an execution completes from now on, many
-// at once where nobody listens. It is closed when the execution is, or the
-// history can't be read.
-func (r *Run) changes(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) <-chan struct{} {
-	changed := make(chan struct{}, 1)
-	go func() {
-		defer close(changed)
-		events := r.client.temporal.GetWorkflowHistory(ctx, r.Session, info.GetExecution().GetRunId(), true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			e, err := events.Next()
-			if err != nil {
-				return
-			}
-			if e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED || e.GetEventId() <= info.GetHistoryLength() {
-				continue
-			}
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-	}()
-	return changed
 }
 
 // resting is the Outcome of a run that rests, nil where it does not. The run

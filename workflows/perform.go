@@ -64,7 +64,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		}
 	case loop.CarryOver:
 		r.carry = true
-		r.queue.ring()
+		r.ring()
 	case loop.Complete:
 		r.over = true
 		r.shell.Tails.Drop(workflow.GetInfo(ctx).WorkflowExecution.RunID)
@@ -84,27 +84,6 @@ func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 	if !workflow.IsReplaying(ctx) {
 		r.shell.Flights.Hold(agent.Heard{Session: e.Session, N: e.N, Verb: e.Verb}) //workflowcheck:ignore it changes nothing that the run sees
 	}
-}
-
-// await makes the machine's input of a future when it is ready.
-func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input func(Out, *agent.Error) loop.Input) {
-	r.when(f.Raw, func() {
-		if in := input(f.Get(ctx)); in != nil {
-			r.take(in)
-		}
-	})
-}
-
-// when does something once when a future is ready. (A selector calls back twice
-// where two coroutines wait for one future, as an update's handler and the run do.)
-func (r *run) when(f workflow.Future, do func()) {
-	done := false
-	r.selector.AddFuture(f, func(workflow.Future) {
-		if !done {
-			done = true
-			do()
-		}
-	})
 }
 
 func (r *run) open(ctx workflow.Context, e loop.Open) {

@@ -50,13 +50,13 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, selector: workflow.NewSelector(ctx), queue: queueOf(ctx), mail: map[string][]func(){}}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), mail: map[string][]func(){}}
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
 	}
-	r.awaitCancel()
-	r.awaitSignals()
+	r.queue.ring = r.ring
+	r.ring() // signals may have come before
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
 		carried := decoded[loop.State](state)
@@ -83,8 +83,11 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 		return nil, err
 	}
 	for !r.finished() {
-		r.selector.Select(ctx)
-		r.settle(ctx)
+		if err := workflow.Await(ctx, r.ready); err != nil {
+			return nil, err
+		}
+		r.woken = false
+		r.settle()
 		r.look()
 	}
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
@@ -125,11 +128,16 @@ func brief(start agent.Start) string {
 
 // run is a run in the making: a state, and what is under way for it.
 type run struct {
-	shell    *Shell
-	ctx      workflow.Context // the run's own, on which everything is started
-	state    loop.State
-	selector workflow.Selector
-	queue    *queue
+	shell *Shell
+	ctx   workflow.Context // the run's own, on which everything is started
+	state loop.State
+	// awaited is what is under way and not taken yet, in the order in which it was begun.
+	awaited []awaited
+	// woken tells that there is something to look at beside what is awaited.
+	woken bool
+	queue *queue
+	// heeded tells that the machine knows of the workflow's cancellation.
+	heeded bool
 	// outer is the workflow's own context: the only one that a cancellation from
 	// outside ends.
 	outer workflow.Context
@@ -228,15 +236,6 @@ func (r *run) hears(name string) bool {
 	return r.opened()
 }
 
-// settle takes all that is ready: first what came of model and tool calls, so
-// that nothing finished is dropped, then what was said.
-func (r *run) settle(ctx workflow.Context) {
-	for r.selector.HasPending() && !r.over {
-		r.selector.Select(ctx)
-	}
-	r.hear()
-}
-
 // look tells the machine the time, if it asked for that: last, so that an answer
 // wins against the deadline that comes with it.
 func (r *run) look() {
@@ -276,26 +275,6 @@ const maxCarried = 1900 << 10
 func (r *run) heavy() bool {
 	raw, err := json.Marshal(&r.state)
 	return err != nil || len(raw) > maxCarried
-}
-
-// awaitCancel makes a cancellation of the workflow an input.
-func (r *run) awaitCancel() {
-	cancelled, settle := workflow.NewFuture(r.ctx)
-	workflow.Go(r.outer, func(outer workflow.Context) {
-		outer.Done().Receive(outer, nil)
-		settle.SetValue(nil)
-	})
-	r.when(cancelled, func() { r.take(loop.Cancel{}) })
-}
-
-// awaitSignals lets the selector await the queue: a bell, which a signal rings.
-func (r *run) awaitSignals() {
-	bell := workflow.NewBufferedChannel(r.ctx, 1)
-	r.queue.ring = func() { bell.SendAsync(true) }
-	r.selector.AddReceive(bell, func(c workflow.ReceiveChannel, _ bool) { c.Receive(r.ctx, nil) })
-	if len(r.queue.signals) > 0 {
-		r.queue.ring()
-	}
 }
 
 // result is what the workflow returns: an Outcome, as a result or as the first

@@ -86,8 +86,8 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	if bad != nil {
 		return agent.Ack{}, durable.Failure(bad, nil)
 	}
-	defer r.queue.ring()
-	r.settle(ctx)
+	defer r.ring()
+	r.settle()
 	ack, err := r.say(r.saying(ctx, command, r.state))
 	if errors.Is(err, agent.Closed) || r.over && err != nil {
 		s := r.state

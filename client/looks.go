@@ -1,0 +1,42 @@
+package client
+
+import "time"
+
+// looks are for what a history should have told: about one notice in a hundred is lost
+// in the server. They come ever more seldom, so that what is lost costs at most as much
+// time as has gone by since there was something, and never more than most.
+type looks struct {
+	timer *time.Timer
+	wait  time.Duration
+	most  time.Duration
+}
+
+const (
+	// pollFor is how long the first look waits, and a question to a run that does not answer.
+	pollFor = time.Second
+	// pollMost is how long a look waits at most; the server ends a long poll as soon.
+	pollMost = 20 * time.Second
+	// pollBlind is the same where no history is there to be followed.
+	pollBlind = 5 * time.Second
+)
+
+func newLooks() *looks {
+	return &looks{timer: time.NewTimer(pollFor), wait: pollFor, most: pollMost}
+}
+
+// begin begins anew: there was something.
+func (l *looks) begin() {
+	l.wait = pollFor
+	l.timer.Reset(l.wait)
+}
+
+// due receives when it is time to look. Whoever receives calls next.
+func (l *looks) due() <-chan time.Time { return l.timer.C }
+
+// next waits for the next look, longer than for this one.
+func (l *looks) next() {
+	l.wait = min(2*l.wait, l.most)
+	l.timer.Reset(l.wait)
+}
+
+func (l *looks) stop() { l.timer.Stop() }

@@ -10,9 +10,7 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// awaited is a future, and what is done once when it is ready. The SDK's selector is not
-// used for that: it keeps every future that it was ever given, with its payload, and
-// visits them all each time.
+// awaited is a future, and what is done once when it is ready.
 type awaited struct {
 	future workflow.Future
 	do     func()
@@ -32,11 +30,25 @@ func await[Out any](ctx workflow.Context, r *run, f durable.Future[Out], input f
 	})
 }
 
-// ring lets the run look again at what it waits for.
-func (r *run) ring() { r.woken = true }
+// selector awaits whatever comes next: an interrupt, a pause, a resume or any other signal,
+// which all ring one bell so that their order is kept; a cancellation of the workflow; a
+// result; the clock. It is made anew each time, since the SDK's selector keeps every future
+// that it was ever given, with its payload. It only wakes the run: settle takes what is
+// ready, in the machine's order and not the selector's.
+func (r *run) selector() workflow.Selector {
+	s := workflow.NewNamedSelector(r.ctx, "signals, results and the clock")
+	s.AddReceive(r.bell, func(bell workflow.ReceiveChannel, _ bool) { bell.Receive(r.ctx, nil) })
+	if !r.heeded {
+		s.AddReceive(r.outer.Done(), func(workflow.ReceiveChannel, bool) {})
+	}
+	for _, a := range r.awaited {
+		s.AddFuture(a.future, func(workflow.Future) {})
+	}
+	return s
+}
 
-// ready reports whether there is something to settle.
-func (r *run) ready() bool { return r.woken || r.cancelled() || r.arrived() >= 0 }
+// ring lets the run look again at what has come.
+func (r *run) ring() { r.bell.SendAsync(true) }
 
 // arrived is the first of the awaited futures that is ready; -1 where none is.
 func (r *run) arrived() int {

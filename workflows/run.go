@@ -50,7 +50,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), mail: map[string][]func(){}}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), mail: map[string][]func(){}}
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
@@ -83,10 +83,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 		return nil, err
 	}
 	for !r.finished() {
-		if err := workflow.Await(ctx, r.ready); err != nil {
-			return nil, err
-		}
-		r.woken = false
+		r.selector().Select(ctx)
 		r.settle()
 		r.look()
 	}
@@ -133,8 +130,8 @@ type run struct {
 	state loop.State
 	// awaited is what is under way and not taken yet, in the order in which it was begun.
 	awaited []awaited
-	// woken tells that there is something to look at beside what is awaited.
-	woken bool
+	// bell rings when there is something to look at beside what is awaited.
+	bell  workflow.Channel
 	queue *queue
 	// heeded tells that the machine knows of the workflow's cancellation.
 	heeded bool

@@ -97,6 +97,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
 		}
+		reply.Parkings = parkings(reply.Parts)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }

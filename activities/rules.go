@@ -68,3 +68,15 @@ func deniedBy(spec *agent.Spec, in ToolInput) error {
 	}
 	return nil
 }
+
+// parkings reads the calls of await_resumption.
+func parkings(parts []agent.Part) (all []agent.Parking) {
+	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
+		if c.Tool != agent.ParkTool {
+			continue
+		}
+		reason, conditions, err := signals.DecodeParking(c.Arguments)
+		all = append(all, agent.Parking{Reason: reason, Conditions: conditions, Err: err})
+	}
+	return all
+}

@@ -195,6 +195,8 @@ type Reply struct {
 	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
 	// that it matches; absent where the Spec has no rules.
 	Rules [][]int `json:"rules,omitempty"`
+	// Parkings are the calls of await_resumption in Parts, in order, as they were read.
+	Parkings []Parking `json:"parkings,omitempty"`
 	// Compaction is what a summary stands for; set where one was asked for since the
 	// conversation is too long.
 	Compaction *Compaction `json:"compaction,omitempty"`
@@ -223,3 +225,12 @@ const (
 	FinishFull     Finish = "full"           // it was not asked: the conversation is too long for its window
 	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run
 )
+
+// Parking is what a model says to await_resumption, as the step read it that asked the
+// model: recorded with the reply, so that no later build reads it otherwise.
+type Parking struct {
+	Reason     string     `json:"reason,omitempty"`
+	Conditions Conditions `json:"conditions,omitzero"`
+	// Err says what is wrong with the call; the model is told.
+	Err *Error `json:"error,omitempty"`
+}

@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/match"
 )
 
 // maxConditions bounds what a run waits for at once: listings find it by all of it.
@@ -107,60 +106,35 @@ func tidy(c *agent.Condition, within string) error {
 	return nil
 }
 
-// checkMatch refuses a schema that can't be used, or that refers to another.
+// checkMatch refuses a schema that the machine can't hold an event to.
 func checkMatch(raw json.RawMessage) error {
-	_, read, err := schemaOf(raw)
-	switch {
-	case refers(read):
-		return errors.New("has a $ref, which is not taken here: write out what it stands for")
-	case err != nil:
-		return fmt.Errorf("is not a JSON Schema: %w", err)
-	}
-	return nil
+	_, err := match.Read(raw)
+	return err
 }
 
-// schemaOf makes a schema ready for use. read is how it was understood, and there
-// where it could be read at all: of {"$Ref":"#"} a reader makes a $ref as well.
-func schemaOf(raw json.RawMessage) (resolved *jsonschema.Resolved, read []byte, err error) {
+// schemaOf makes a schema ready for use.
+func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if read, err = json.Marshal(schema); err != nil {
-		return nil, nil, err
+	read, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
 	}
 	if why := agent.Endless(read); why != "" {
-		return nil, read, errors.New(why)
+		return nil, errors.New(why)
 	}
-	resolved, err = schema.Resolve(nil) //workflowcheck:ignore a schema means the same wherever it is read
-	return resolved, read, err
+	return schema.Resolve(nil)
 }
 
-// refers tells whether a schema refers to another, or to itself: conditions are
-// mostly a model's, and to follow a schema that goes round in a circle ends the
-// whole process.
-func refers(schema json.RawMessage) bool {
-	var list []json.RawMessage
-	if json.Unmarshal(schema, &list) == nil {
-		return slices.ContainsFunc(list, refers)
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(schema, &object) != nil {
-		return false
-	}
-	keys := slices.Collect(maps.Keys(object)) //workflowcheck:ignore whether there is one does not depend on the order
-	return slices.ContainsFunc(keys, func(key string) bool {
-		return key == "$ref" || key == "$dynamicRef" || refers(object[key])
-	})
-}
-
-// Matches tells whether an event's payload fits a schema; no schema fits every
-// payload, and no payload is null.
-func Matches(match, payload json.RawMessage) (bool, error) {
-	schema, _, err := schemaOf(match)
+// Matches reports whether a call's arguments fit a rule's schema; no schema fits all, and no
+// arguments are null. It is not for workflows: what it says may change with the library.
+func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
+	schema, err := schemaOf(schemaOfRule)
 	if err != nil {
 		return false, err
 	}
@@ -171,6 +145,5 @@ func Matches(match, payload json.RawMessage) (bool, error) {
 	if err := json.Unmarshal(payload, &value); err != nil {
 		return false, err
 	}
-	fits := schema.Validate(value) == nil //workflowcheck:ignore only whether it fits is looked at
-	return fits, nil
+	return schema.Validate(value) == nil, nil
 }

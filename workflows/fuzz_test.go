@@ -46,7 +46,7 @@ func calls(all ...agent.ToolCall) loop.Replied {
 	for _, c := range all {
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &c})
 		if c.Tool == agent.ParkTool {
-			in.Parkings = append(in.Parkings, loop.Parking{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
+			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: "why", Conditions: agent.Conditions{Event: &agent.EventCondition{Topic: "t"}}})
 		}
 	}
 	return in
@@ -111,7 +111,7 @@ func FuzzSignal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name uint8, data []byte) {
 		for _, state := range states {
 			said := signal{names[int(name)%len(names)], data}
-			in, refusal := (&run{}).read(said, state)
+			in, refusal := (&run{}).read(said)
 			if refusal != nil {
 				require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge}, refusal.Code)
 				return

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -10,7 +9,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/loop"
-	"github.com/fermata-agents/fermata/signals"
 )
 
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
@@ -35,7 +33,7 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		if err != nil {
 			return loop.ModelFailed{Ask: e.Seq, Err: err}
 		}
-		return loop.Replied{Ask: e.Seq, Reply: reply, Parkings: parkings(reply, r.state.Messages.Events)}
+		return loop.Replied{Ask: e.Seq, Reply: reply}
 	})
 }
 
@@ -54,17 +52,3 @@ const freshPrompt = "Sum up this conversation for yourself: what the task is, wh
 // compactPrompt asks for what stands in the place of what is older.
 const compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
 	"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
-
-// parkings reads the model's calls of await_resumption, and looks for what they wait
-// for among the events that wait for the run.
-func parkings(reply agent.Reply, events []agent.EmitOrder) (list []loop.Parking) {
-	for _, c := range (agent.Message{Parts: reply.Parts}).ToolCalls() {
-		if c.Tool != agent.ParkTool {
-			continue
-		}
-		reason, conditions, err := signals.DecodeParking(c.Arguments)
-		waiting := slices.IndexFunc(events, func(e agent.EmitOrder) bool { return fits(conditions, e) })
-		list = append(list, loop.Parking{Reason: reason, Conditions: conditions, Waiting: waiting + 1, Err: err})
-	}
-	return list
-}

@@ -59,13 +59,13 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 		if !r.hears(s.name) {
 			continue
 		}
-		if in, err := r.read(s, state); err == nil {
+		if in, err := r.read(s); err == nil {
 			if next, _, err := loop.Step(state, r.moment(ctx), in); err == nil {
 				state = next
 			}
 		}
 	}
-	_, _, err := loop.Step(state, r.moment(ctx), r.saying(ctx, command, state))
+	_, _, err := loop.Step(state, r.moment(ctx), r.saying(ctx, command))
 	return depart(err)
 }
 
@@ -88,7 +88,7 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	}
 	defer r.ring()
 	r.settle()
-	ack, err := r.say(r.saying(ctx, command, r.state))
+	ack, err := r.say(r.saying(ctx, command))
 	if errors.Is(err, agent.Closed) || r.over && err != nil {
 		s := r.state
 		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
@@ -97,8 +97,8 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 }
 
 // saying makes a verb the machine's input.
-func (r *run) saying(ctx workflow.Context, command agent.Command, state loop.State) loop.Said {
-	in := loop.Said{Command: command, ID: command.Common().ID, Matches: matches(command, state)}
+func (r *run) saying(ctx workflow.Context, command agent.Command) loop.Said {
+	in := loop.Said{Command: command, ID: command.Common().ID}
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
 		if in.ID == "" {
 			in.ID = info.ID
@@ -106,25 +106,6 @@ func (r *run) saying(ctx workflow.Context, command agent.Command, state loop.Sta
 		in.Proved = proofs(command)
 	}
 	return in
-}
-
-// matches tells of an event whether a parked run waits for it.
-func matches(command agent.Command, state loop.State) bool {
-	e, ok := command.(agent.EmitOrder)
-	return ok && state.Park != nil && fits(state.Park.Conditions, e)
-}
-
-// fits tells whether conditions wait for an event.
-func fits(conditions agent.Conditions, e agent.EmitOrder) bool {
-	for _, c := range conditions.List() {
-		if c.Event == nil || c.Event.Topic != e.Topic {
-			continue
-		}
-		if fits, err := signals.Matches(c.Event.Match, e.Payload); fits && err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // say hands a verb to the machine and returns its answer.
@@ -135,7 +116,7 @@ func (r *run) say(in loop.Said) (agent.Ack, error) {
 }
 
 // read makes a signal the machine's input.
-func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
+func (r *run) read(s signal) (loop.Input, *agent.Error) {
 	if s.name == signals.Child || s.name == signals.Hold {
 		return readTree(s)
 	}
@@ -143,7 +124,7 @@ func (r *run) read(s signal, state loop.State) (loop.Input, *agent.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return loop.Said{Command: command, ID: command.Common().ID, Matches: matches(command, state)}, nil
+	return loop.Said{Command: command, ID: command.Common().ID}, nil
 }
 
 // hear takes the signals that have come, in their order. One that has to be
@@ -161,7 +142,7 @@ func (r *run) hear() {
 		if between && r.over {
 			continue
 		}
-		in, bad := r.read(s, r.state)
+		in, bad := r.read(s)
 		if bad == nil {
 			err := r.step(in)
 			if err == nil {

@@ -22,7 +22,8 @@ const module = "github.com/fermata-agents/fermata"
 var rooms = map[string][]string{
 	"agent":              {},
 	"keyring":            {"agent"},
-	"internal/loop":      {"agent"},
+	"internal/match":     {},
+	"internal/loop":      {"agent", "internal/match"},
 	"internal/durable":   {"agent", "keyring"},
 	"model":              {"agent"},
 	"tool":               {"agent"},
@@ -32,7 +33,7 @@ var rooms = map[string][]string{
 	"internal/journal":   {"agent", "store"},
 	"internal/window":    {"agent", "store"},
 	"internal/export":    {"agent", "store", "signals", "internal/loop"},
-	"signals":            {"agent", "keyring", "internal/durable"},
+	"signals":            {"agent", "keyring", "internal/durable", "internal/match"},
 	"handoff":            {"agent", "signals", "internal/durable"},
 	"activities":         {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
 	"workflows":          {"agent", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},

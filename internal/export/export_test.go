@@ -67,7 +67,7 @@ func TestALiveExportHasWhatWaits(t *testing.T) {
 	waits := []agent.EmitOrder{{Order: agent.Order{ID: "e-1"}, Topic: "t"}}
 	raw, err := json.Marshal(loop.State{
 		V: 1, Session: "s", Run: "r", Life: loop.Live, Rest: loop.Rest{Wait: &loop.Wait{Resting: true, Saved: true}}, Park: &loop.Park{Idle: true},
-		Spec:  &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
+		Spec:     &agent.Spec{Definition: agent.Definition{Name: "a", Daemon: &agent.Daemon{}}},
 		Messages: loop.Messages{Posts: []agent.Post{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{Due: true},
 	})
 	require.NoError(t, err)

@@ -169,7 +169,7 @@ func verbs(s State) []string {
 		all = append(all, `send {"text":"hi"}`, `send @m {"text":"hi","mode":"queue"}`, `send {"text":"hi","mode":"interrupt"}`)
 	}
 	if s.Park != nil {
-		all = append(all, `emit ! {"topic":"t","payload":1}`)
+		all = append(all, `emit {"topic":"t","payload":1}`)
 	}
 	for _, r := range s.Requests.Open {
 		all = append(all, fmt.Sprintf(`answer {"request":%q,"text":"so"}`, r.ID), fmt.Sprintf(`reject {"request":%q,"reason":"no"}`, r.ID))

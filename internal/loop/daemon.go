@@ -120,9 +120,9 @@ func (s *step) wakeIdle() {
 	s.Daemon.woke(ticks)
 }
 
-// meet ends the park that has just begun with an event that has come already; zero is none.
-func (s *step) meet(waiting int) {
-	if waiting > 0 && waiting <= len(s.Messages.Events) {
-		s.met(metBy(s.Messages.takeEvent(waiting - 1)))
+// meet ends the park that has just begun with the first event that has come already.
+func (s *step) meet(c agent.Conditions) {
+	if i := slices.IndexFunc(s.Messages.Events, func(e agent.EmitOrder) bool { return meets(c, e) }); i >= 0 {
+		s.met(metBy(s.Messages.takeEvent(i)))
 	}
 }

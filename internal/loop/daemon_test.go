@@ -105,7 +105,7 @@ func (d *den) calls(tools ...string) Input {
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: call})
 	}
 	c := agent.Conditions{Any: []agent.Condition{{Event: &agent.EventCondition{Topic: "t"}}, {After: agent.Duration(time.Hour)}}}
-	in.Parkings = []Parking{{Reason: "why", Conditions: c, Waiting: min(1, len(d.state.Messages.Events))}}
+	in.Reply.Parkings = []agent.Parking{{Reason: "why", Conditions: c}}
 	return in
 }
 
@@ -138,8 +138,8 @@ func (d *den) draw() Input {
 	id := fmt.Sprintf("e%d", rapid.IntRange(0, len(d.taken)+1).Draw(d.t, "event"))
 	return rapid.SampledFrom([]Input{
 		d.quiet(), d.quiet(), d.quiet(), d.quiet(),
-		Said{Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage("1")}, ID: id, Matches: true},
-		Said{Command: agent.EmitOrder{Topic: "t"}, ID: id, Matches: true},
+		Said{Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage("1")}, ID: id},
+		Said{Command: agent.EmitOrder{Topic: "t"}, ID: id},
 		d.calls("add", agent.FinishTool), d.calls("add", agent.ParkTool), d.calls(agent.ParkTool), Tick{},
 		SealFailed{Err: agent.Errorf(agent.StoreUnavailable, "no")},
 		Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendQueue}}, Said{Command: agent.SendOrder{Text: "x", Mode: agent.SendInterrupt}},

@@ -42,7 +42,7 @@ func TestAnIdleDaemonIsPausedByNobody(t *testing.T) {
 func TestAnEventThatMetAParkIsKept(t *testing.T) {
 	p := played(t, `started {"agent":"a"}`, `opened {"daemon":{},"tools":["await_resumption"]}`, `sealed`, `emit @e1 {"topic":"t"}`,
 		`calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid"}}}`, `sealed`, `pause {}`, `emit @e2 {"topic":"t"}`, `sealed`)
-	p.lines(`emit ! @e3 {"topic":"paid","payload":3}`)
+	p.lines(`emit @e3 {"topic":"paid","payload":3}`)
 	require.NotZero(t, p.state.Log.Sealing, "the head is put")
 	paid := agent.EmitOrder{Order: agent.Order{ID: "e3"}, Topic: "paid", Payload: json.RawMessage("3")}
 	require.Equal(t, agent.Inbox{Cut: true, Events: []agent.EmitOrder{paid, {Order: agent.Order{ID: "e2"}, Topic: "t"}}}, p.state.Inbox())

@@ -90,12 +90,10 @@ type (
 		Tools []agent.ToolSpec
 		Err   *agent.Error
 	}
-	// Replied is the model's answer to the call of the event Ask. Parkings are its
-	// calls of await_resumption, in order, as they were read.
+	// Replied is the model's answer to the call of the event Ask.
 	Replied struct {
-		Ask      int64
-		Reply    agent.Reply
-		Parkings []Parking
+		Ask   int64
+		Reply agent.Reply
 	}
 	// ModelFailed is a model call that no further attempt will mend.
 	ModelFailed struct {
@@ -145,8 +143,6 @@ type (
 		ID string
 		// Proved are who the tokens of the command prove to have decided.
 		Proved []Proof
-		// Matches tells of an event that its payload is what the park waits for.
-		Matches bool
 	}
 	// Refused is a verb that was refused and could not be told.
 	Refused struct {

@@ -188,7 +188,7 @@ func (s *step) send(o agent.SendOrder, id string) error {
 
 // emit tells of an event: one that a park waits for, or one for a daemon.
 func (s *step) emit(o agent.EmitOrder, in Said) error {
-	parked := s.Park.waiting() && !s.Park.Idle && in.Matches
+	parked := s.Park.waitsFor(o)
 	switch {
 	case s.daemon() != nil && s.posted(in.ID) != "":
 		return s.already()

@@ -95,7 +95,7 @@ func (w *world) reply(e CallModel) Input {
 		}
 		in.Reply.Rules = append(in.Reply.Rules, rules)
 		if c.Tool == agent.ParkTool {
-			in.Parkings = append(in.Parkings, Parking{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "go"}})
+			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Hour), OnTimeout: agent.ResumeWithInput, Input: "go"}})
 		}
 	}
 	return in
@@ -195,7 +195,7 @@ func play2(t *testing.T, prompt bool, i, j int, first, second agent.Command, mos
 }
 
 func (w *world) say(c agent.Command) {
-	err := w.step(Said{Command: c, Matches: true})
+	err := w.step(Said{Command: c})
 	if err == nil {
 		return
 	}

@@ -3,9 +3,11 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/match"
 )
 
 // Park is the part that keeps what a parked run waits for, also a daemon that is idle.
@@ -37,17 +39,6 @@ func metBy(e agent.EmitOrder) Met {
 	return Met{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
 }
 
-// Parking is a call of await_resumption as the shell read it: conditions are checked where
-// all conditions are.
-type Parking struct {
-	Reason     string
-	Conditions agent.Conditions
-	// Waiting is the place, from 1, of the first event in [Messages] that meets the
-	// conditions; zero if none does.
-	Waiting int
-	Err     *agent.Error
-}
-
 // next is the earliest time that ends the park; zero if there is none.
 func (p *Park) next() (at time.Time) {
 	for _, c := range p.Conditions.List() {
@@ -64,8 +55,26 @@ func (p *Park) due() time.Time {
 	return p.next()
 }
 
-// meets reports whether an event or a time can end the park: it is the first that does.
-func (p *Park) waiting() bool { return p != nil && p.Met == nil }
+// waitsFor reports whether an event ends the park of a run that is not idle.
+func (p *Park) waitsFor(e agent.EmitOrder) bool {
+	return p != nil && !p.Idle && p.Met == nil && meets(p.Conditions, e)
+}
+
+// meets reports whether an event is one of those that conditions wait for. One that has too
+// many parts to be compared with a condition's schema is not.
+func meets(c agent.Conditions, e agent.EmitOrder) bool {
+	return slices.ContainsFunc(c.List(), func(one agent.Condition) bool {
+		if one.Event == nil || one.Event.Topic != e.Topic {
+			return false
+		}
+		schema, err := match.Read(one.Event.Match)
+		if err != nil {
+			return false
+		}
+		fits, err := schema.Fits(e.Payload)
+		return fits && err == nil
+	})
+}
 
 // event is the event that has met the park; nil if none has.
 func (p *Park) event() *Met {

@@ -14,7 +14,7 @@ func (s *step) takeAside(in Replied) bool {
 		s.skipWaiting("the run waits for the user's answer; ask for it again after that")
 		return true
 	}
-	if s.takePark(in.Parkings) {
+	if s.takePark(in.Reply.Parkings) {
 		s.skipWaiting("the run was parked; ask for it again after that")
 		return true
 	}
@@ -44,7 +44,7 @@ func (s *step) openCall(i int, r agent.Request, p agent.Patience, by agent.Initi
 
 // takePark takes the first call of await_resumption that can be meant; faults are
 // told to the model, which goes on.
-func (s *step) takePark(parkings []Parking) (parked bool) {
+func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 	n := 0
 	for i, c := range s.Calls.List {
 		if c.Tool != agent.ParkTool || c.State != Waiting || n >= len(parkings) {
@@ -59,7 +59,7 @@ func (s *step) takePark(parkings []Parking) (parked bool) {
 		default:
 			parked = true
 			s.park(p.Conditions, agent.BySelf, p.Reason)
-			s.meet(p.Waiting)
+			s.meet(p.Conditions)
 			s.settle(i, agent.CallOK, "You were suspended, and go on now.")
 		}
 	}

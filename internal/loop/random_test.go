@@ -77,7 +77,7 @@ func drawOdd(t *rapid.T, s State) Input {
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
 	case "calls":
-		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t)}, Parkings: []Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}
+		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t), Parkings: []agent.Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
 	case "result":
 		in := Returned{Result: drawResult(t, s)}
 		if rapid.IntRange(0, 4).Draw(t, "asks") == 0 {
@@ -96,7 +96,7 @@ func drawVerb(t *rapid.T, s State) Input {
 		agent.SendOrder{Text: "x"}, agent.EmitOrder{Topic: "t"}, agent.ResumeOrder{Fresh: true, Message: "go"}, agent.PauseOrder{}, agent.StopOrder{},
 	}
 	id := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "id")
-	return Said{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id, Matches: rapid.Bool().Draw(t, "matches")}
+	return Said{Command: rapid.SampledFrom(all).Draw(t, "command"), ID: id}
 }
 
 func drawSpec(t *rapid.T) *agent.Spec {

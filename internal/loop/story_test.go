@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -260,7 +259,7 @@ func (p *player) input(verb, rest string) Input {
 }
 
 // said reads a verb and its payload; "@id" before the payload is the verb's id,
-// "+ana:q-1" an approver who proved to be one, and "!" an event that matches.
+// "+ana:q-1" an approver who proved to be one.
 func (p *player) said(verb, rest string) Input {
 	said := Said{}
 	for {
@@ -271,8 +270,6 @@ func (p *player) said(verb, rest string) Input {
 		case strings.HasPrefix(word, "+"):
 			who, request, _ := strings.Cut(word[1:], ":")
 			said.Proved = append(said.Proved, Proof{Request: request, Approver: who})
-		case word == "!":
-			said.Matches = true
 		default:
 			said.Command = p.command(agent.Verb(strings.TrimSuffix(verb, "!")), rest)
 			return said
@@ -316,28 +313,20 @@ func command[C agent.Command](p *player, payload string) agent.Command {
 	return c
 }
 
-// replied reads the calls of await_resumption as the shell does, but for checks.
+// replied reads the calls of await_resumption as the step does that asks the model, but for
+// checks.
 func (p *player) replied(r agent.Reply) Input {
-	in := Replied{Ask: p.state.Turn.Ask, Reply: r}
 	for _, part := range r.Parts {
 		if part.Call == nil || part.Call.Tool != agent.ParkTool {
 			continue
 		}
-		var a struct {
-			Reason     string
-			Conditions agent.Conditions
-		}
-		parking := Parking{}
-		if json.Unmarshal(part.Call.Arguments, &a) != nil || a.Reason == "" {
+		parking := agent.Parking{}
+		if json.Unmarshal(part.Call.Arguments, &parking) != nil || parking.Reason == "" {
 			parking.Err = agent.Errorf(agent.InvalidInput, "reason is missing")
 		}
-		parking.Reason, parking.Conditions = a.Reason, a.Conditions
-		parking.Waiting = 1 + slices.IndexFunc(p.state.Messages.Events, func(e agent.EmitOrder) bool {
-			return slices.ContainsFunc(a.Conditions.List(), func(c agent.Condition) bool { return c.Event != nil && c.Event.Topic == e.Topic })
-		})
-		in.Parkings = append(in.Parkings, parking)
+		r.Parkings = append(r.Parkings, parking)
 	}
-	return in
+	return Replied{Ask: p.state.Turn.Ask, Reply: r}
 }
 
 func tokens() agent.Usage { return agent.Usage{Input: 10, Output: 5} }

@@ -1,0 +1,312 @@
+package match
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of a match. Each visit looks at one node of the schema and one of the value.
+const (
+	MaxSchema = 8 << 10 // bytes
+	MaxVisits = 100_000
+	maxDepth  = 32
+	maxDigits = 400 // of a number: to compare 1e999999999 would take all memory
+)
+
+// ErrTooLarge means that a value has more parts than a match may look at.
+var ErrTooLarge = errors.New("the schema and the value have too many parts to be compared")
+
+// Schema is a schema that was read. The zero Schema fits everything.
+type Schema struct{ root *node }
+
+// node is one schema of a schema.
+type node struct {
+	never                        bool // the schema false
+	types                        []string
+	enum                         []any // nil: no such keyword
+	properties                   map[string]*node
+	required                     []string
+	additional                   *node
+	items                        *node
+	minimum, maximum             *big.Rat
+	above, below                 *big.Rat
+	minProperties, maxProperties *int
+	minItems, maxItems           *int
+	minLength, maxLength         *int
+	pattern                      *regexp.Regexp
+	allOf, anyOf, oneOf          []*node
+	not                          *node
+}
+
+// describing keywords say nothing about what fits.
+var describing = []string{"$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"}
+
+// Read reads a schema; no bytes are the schema that everything fits. The error says which
+// keyword is wrong, or not taken, and where.
+func Read(raw []byte) (Schema, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return Schema{}, nil
+	}
+	if len(raw) > MaxSchema {
+		return Schema{}, fmt.Errorf("has %d bytes; at most %d are taken", len(raw), MaxSchema)
+	}
+	v, err := value(raw)
+	if err != nil {
+		return Schema{}, fmt.Errorf("is no JSON: %w", err)
+	}
+	root, err := read(v, "")
+	return Schema{root}, err
+}
+
+// value reads one JSON value, with numbers as they are written.
+func value(raw []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something stands behind the value")
+	}
+	return v, deep(v, 0)
+}
+
+func deep(v any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("it is nested more than %d levels deep", maxDepth)
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			if err := deep(one, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, one := range v { //workflowcheck:ignore the error is the same for each
+			if err := deep(one, depth+1); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		_, err := number(v)
+		return err
+	}
+	return nil
+}
+
+// number is a number without loss. Its size is bounded by what it would take to write it
+// out.
+func number(n json.Number) (*big.Rat, error) {
+	text := n.String()
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	e := 0
+	if exponent != "" {
+		var err error
+		if e, err = strconv.Atoi(exponent); err != nil {
+			return nil, fmt.Errorf("the number %.20s… has too many digits", text)
+		}
+	}
+	if len(mantissa) > maxDigits || max(e, -e) > maxDigits {
+		return nil, fmt.Errorf("the number %.20s has too many digits", text)
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil, fmt.Errorf("%.20s is no number", text)
+	}
+	return r, nil
+}
+
+// Fits reports whether a JSON value fits. No bytes are the value null. An error means that
+// the value can't be read, or is [ErrTooLarge].
+func (s Schema) Fits(raw []byte) (bool, error) {
+	if s.root == nil {
+		return true, nil
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("null")
+	}
+	v, err := value(raw)
+	if err != nil {
+		return false, err
+	}
+	m := matching{left: MaxVisits}
+	fits := m.fits(s.root, v)
+	if m.left < 0 {
+		return false, ErrTooLarge
+	}
+	return fits, nil
+}
+
+// matching counts how much one match has looked at.
+type matching struct{ left int }
+
+func (m *matching) fits(n *node, v any) bool {
+	if m.left--; m.left < 0 || n.never {
+		return false
+	}
+	if len(n.types) > 0 && !slices.ContainsFunc(n.types, func(t string) bool { return is(v, t) }) {
+		return false
+	}
+	if n.enum != nil && !slices.ContainsFunc(n.enum, func(e any) bool { return m.equal(e, v) }) {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		if !n.fitsString(v) {
+			return false
+		}
+	case json.Number:
+		if !n.fitsNumber(v) {
+			return false
+		}
+	case []any:
+		if !m.fitsList(n, v) {
+			return false
+		}
+	case map[string]any:
+		if !m.fitsObject(n, v) {
+			return false
+		}
+	}
+	return m.fitsAll(n, v)
+}
+
+func (n *node) fitsString(v string) bool {
+	length := len([]rune(v))
+	return within(length, n.minLength, n.maxLength) && (n.pattern == nil || n.pattern.MatchString(v))
+}
+
+func (n *node) fitsNumber(v json.Number) bool {
+	r, err := number(v)
+	if err != nil {
+		return false
+	}
+	return (n.minimum == nil || r.Cmp(n.minimum) >= 0) && (n.maximum == nil || r.Cmp(n.maximum) <= 0) &&
+		(n.above == nil || r.Cmp(n.above) > 0) && (n.below == nil || r.Cmp(n.below) < 0)
+}
+
+func (m *matching) fitsList(n *node, v []any) bool {
+	if !within(len(v), n.minItems, n.maxItems) {
+		return false
+	}
+	return n.items == nil || !slices.ContainsFunc(v, func(one any) bool { return !m.fits(n.items, one) })
+}
+
+func (m *matching) fitsObject(n *node, v map[string]any) bool {
+	if !within(len(v), n.minProperties, n.maxProperties) {
+		return false
+	}
+	for _, name := range n.required {
+		if _, ok := v[name]; !ok {
+			return false
+		}
+	}
+	for _, name := range keys(v) {
+		one, known := n.properties[name]
+		if !known {
+			one = n.additional
+		}
+		if one != nil && !m.fits(one, v[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *matching) fitsAll(n *node, v any) bool {
+	count := func(of []*node) (fit int) {
+		for _, one := range of {
+			if m.fits(one, v) {
+				fit++
+			}
+		}
+		return fit
+	}
+	switch {
+	case count(n.allOf) < len(n.allOf):
+	case len(n.anyOf) > 0 && count(n.anyOf) == 0:
+	case len(n.oneOf) > 0 && count(n.oneOf) != 1:
+	case n.not != nil && m.fits(n.not, v):
+	default:
+		return m.left >= 0
+	}
+	return false
+}
+
+// is reports whether a value has a type. A number without a fraction is an integer.
+func is(v any, t string) bool {
+	switch v := v.(type) {
+	case nil:
+		return t == "null"
+	case bool:
+		return t == "boolean"
+	case string:
+		return t == "string"
+	case []any:
+		return t == "array"
+	case map[string]any:
+		return t == "object"
+	case json.Number:
+		if t == "integer" {
+			r, err := number(v)
+			return err == nil && r.IsInt()
+		}
+		return t == "number"
+	}
+	return false
+}
+
+// equal reports whether two values are the same: 1 and 1.0 are, whatever the order of
+// members.
+func (m *matching) equal(a, b any) bool {
+	if m.left--; m.left < 0 {
+		return false
+	}
+	switch a := a.(type) {
+	case json.Number:
+		n, ok := b.(json.Number)
+		if !ok {
+			return false
+		}
+		x, err := number(a)
+		y, bad := number(n)
+		return err == nil && bad == nil && x.Cmp(y) == 0
+	case []any:
+		l, ok := b.([]any)
+		return ok && slices.EqualFunc(a, l, m.equal)
+	case map[string]any:
+		o, ok := b.(map[string]any)
+		if !ok || len(a) != len(o) {
+			return false
+		}
+		for _, k := range keys(a) {
+			if other, ok := o[k]; !ok || !m.equal(a[k], other) {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
+}
+
+func within(n int, least, most *int) bool {
+	return (least == nil || n >= *least) && (most == nil || n <= *most)
+}
+
+// keys are in order: how much is left decides what is looked at.
+func keys(object map[string]any) (names []string) {
+	for name := range object { //workflowcheck:ignore they are sorted
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

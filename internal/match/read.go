@@ -1,0 +1,198 @@
+package match
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var types = []string{"null", "boolean", "string", "array", "object", "number", "integer"}
+
+// read makes a node of a schema; path says where it stands.
+func read(v any, path string) (*node, error) {
+	switch v := v.(type) {
+	case bool:
+		return &node{never: !v}, nil
+	case map[string]any:
+		n := &node{}
+		for _, keyword := range keys(v) {
+			if err := n.take(keyword, v[keyword], path); err != nil {
+				return nil, err
+			}
+		}
+		return n, nil
+	}
+	return nil, wrong(path, "wants an object, true or false")
+}
+
+// take reads one keyword.
+func (n *node) take(keyword string, v any, path string) (err error) {
+	at := path + "/" + keyword
+	switch keyword {
+	case "type":
+		n.types, err = texts(v, at)
+		if unknown := slices.IndexFunc(n.types, func(t string) bool { return !slices.Contains(types, t) }); err == nil && unknown >= 0 {
+			err = wrong(at, fmt.Sprintf("knows no type %q", n.types[unknown]))
+		}
+	case "enum":
+		list, ok := v.([]any)
+		if !ok || len(list) == 0 {
+			return wrong(at, "wants a list of values")
+		}
+		n.enum = list
+	case "const":
+		n.enum = []any{v}
+	case "properties":
+		n.properties, err = named(v, at)
+	case "required":
+		if _, one := v.(string); one {
+			return wrong(at, "wants a list of names")
+		}
+		n.required, err = texts(v, at)
+	case "additionalProperties":
+		n.additional, err = read(v, at)
+	case "items":
+		n.items, err = read(v, at)
+	case "not":
+		n.not, err = read(v, at)
+	case "allOf":
+		n.allOf, err = list(v, at)
+	case "anyOf":
+		n.anyOf, err = list(v, at)
+	case "oneOf":
+		n.oneOf, err = list(v, at)
+	case "pattern":
+		n.pattern, err = pattern(v, at)
+	default:
+		return n.bound(keyword, v, at)
+	}
+	return err
+}
+
+// bound reads a keyword that bounds a number or a size.
+func (n *node) bound(keyword string, v any, at string) (err error) {
+	switch keyword {
+	case "minimum":
+		n.minimum, err = rat(v, at)
+	case "maximum":
+		n.maximum, err = rat(v, at)
+	case "exclusiveMinimum":
+		n.above, err = rat(v, at)
+	case "exclusiveMaximum":
+		n.below, err = rat(v, at)
+	case "minLength":
+		n.minLength, err = size(v, at)
+	case "maxLength":
+		n.maxLength, err = size(v, at)
+	case "minItems":
+		n.minItems, err = size(v, at)
+	case "maxItems":
+		n.maxItems, err = size(v, at)
+	case "minProperties":
+		n.minProperties, err = size(v, at)
+	case "maxProperties":
+		n.maxProperties, err = size(v, at)
+	case "$ref", "$dynamicRef":
+		return wrong(at, "is not taken here: write out what it stands for")
+	default:
+		if !slices.Contains(describing, keyword) && !strings.HasPrefix(keyword, "x-") {
+			return wrong(at, "is not taken here")
+		}
+	}
+	return err
+}
+
+// wrong is an error that says where it is: /properties/paid/type.
+func wrong(path, what string) error {
+	if path == "" {
+		path = "the schema"
+	}
+	if len(path) > 200 {
+		path = path[:200] + "…"
+	}
+	return errors.New(path + " " + what)
+}
+
+// texts reads a text, or a list of them.
+func texts(v any, at string) (out []string, err error) {
+	if one, ok := v.(string); ok {
+		return []string{one}, nil
+	}
+	all, ok := v.([]any)
+	if !ok {
+		return nil, wrong(at, "wants texts")
+	}
+	for _, one := range all {
+		text, ok := one.(string)
+		if !ok {
+			return nil, wrong(at, "wants texts")
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+func named(v any, at string) (map[string]*node, error) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, wrong(at, "wants an object")
+	}
+	out := map[string]*node{}
+	for _, name := range keys(object) {
+		one, err := read(object[name], at+"/"+name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = one
+	}
+	return out, nil
+}
+
+func list(v any, at string) (out []*node, err error) {
+	all, ok := v.([]any)
+	if !ok || len(all) == 0 {
+		return nil, wrong(at, "wants a list of schemas")
+	}
+	for i, one := range all {
+		n, err := read(one, at+"/"+strconv.Itoa(i))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func pattern(v any, at string) (*regexp.Regexp, error) {
+	text, ok := v.(string)
+	if !ok {
+		return nil, wrong(at, "wants a text")
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, wrong(at, "is no regular expression")
+	}
+	return re, nil
+}
+
+func rat(v any, at string) (*big.Rat, error) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return nil, wrong(at, "wants a number")
+	}
+	return number(n)
+}
+
+func size(v any, at string) (*int, error) {
+	r, err := rat(v, at)
+	if err != nil || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() {
+		return nil, wrong(at, "wants a number from 0")
+	}
+	n := int(min(r.Num().Int64(), 1<<30))
+	return &n, nil
+}

@@ -3,7 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,11 +154,8 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	if err != nil {
 		return state, err
 	}
-	if err := json.Unmarshal(raw, &state); err != nil {
-		return state, agent.Errorf(agent.Incompatible, "reading its state: %w", err)
-	}
-	if state.V > agent.Version {
-		return state, agent.Errorf(agent.Incompatible, "its state has version %d; this build reads up to %d", state.V, agent.Version)
+	if state, err = loop.ReadState(raw); err != nil {
+		return state, err
 	}
 	if state.Unwritten() {
 		return state, errUnwritten

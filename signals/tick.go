@@ -2,6 +2,7 @@ package signals
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -53,10 +54,8 @@ func CheckTick(t agent.Tick) error {
 	if err != nil {
 		return agent.Errorf(agent.InvalidInput, "payload is not JSON: %w", err).At("payload")
 	}
-	if _, err := decode(order.Verb(), raw); err != nil {
-		return err
-	}
-	return nil
+	_, err = reader{math.MaxInt}.decode(order.Verb(), raw)
+	return err
 }
 
 // TickOrder is what a tick says to its session, under an id.

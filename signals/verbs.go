@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/google/uuid"
@@ -40,45 +41,64 @@ func LiveID(taskQueue string) string { return "fermata/live/" + taskQueue }
 // Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
 // errors are [agent.InvalidInput], with the path of the field, and [agent.TooLarge].
 func Decode(verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
-	command, err := decode(verb, data)
+	return DecodeAt(math.MaxInt, verb, data)
+}
+
+// DecodeAt reads as a build of a revision did (internal/loop has the revisions). Runs read
+// so: what a run refused once it refuses again when its history is replayed.
+func DecodeAt(revision int, verb agent.Verb, data []byte) (agent.Command, *agent.Error) {
+	command, err := reader{revision}.decode(verb, data)
 	return command, durable.Within(string(verb)+" refused", err)
 }
 
-func decode(verb agent.Verb, data []byte) (agent.Command, error) {
+// since are the verbs that are not known from the first revision on.
+var since = map[agent.Verb]int{}
+
+// reader reads as a build of a revision did.
+type reader struct{ revision int }
+
+func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
+	if r.revision < since[verb] {
+		return nil, unknownVerb()
+	}
 	switch verb {
 	case agent.Pause:
-		return read(data, 0, func(agent.PauseOrder) error { return nil })
+		return read(r, data, 0, func(agent.PauseOrder) error { return nil })
 	case agent.Interrupt:
-		return read(data, 0, func(o agent.InterruptOrder) error { return between("grace", o.Grace, 0, maxGrace) })
+		return read(r, data, 0, func(o agent.InterruptOrder) error { return between("grace", o.Grace, 0, maxGrace) })
 	case agent.Resume:
-		return read(data, agent.MaxPayload, func(agent.ResumeOrder) error { return nil })
+		return read(r, data, agent.MaxPayload, func(agent.ResumeOrder) error { return nil })
 	case agent.Stop:
-		return read(data, 0, func(o agent.StopOrder) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
+		return read(r, data, 0, func(o agent.StopOrder) error { return between("deadline", o.Deadline, minDeadline, maxDeadline) })
 	case agent.Cancel:
-		return read(data, 0, func(agent.CancelOrder) error { return nil })
+		return read(r, data, 0, func(agent.CancelOrder) error { return nil })
 	case agent.Send:
-		return read(data, agent.MaxPayload, checkSend)
+		return read(r, data, agent.MaxPayload, checkSend)
 	case agent.Answer:
-		return read(data, agent.MaxPayload, checkAnswer)
+		return read(r, data, agent.MaxPayload, checkAnswer)
 	case agent.Approve:
-		return read(data, 0, checkApprove)
+		return read(r, data, 0, checkApprove)
 	case agent.Reject:
-		return read(data, 0, checkReject)
+		return read(r, data, 0, checkReject)
 	case agent.Answers:
-		return read(data, agent.MaxPayload, checkAnswers)
+		return read(r, data, agent.MaxPayload, checkAnswers)
 	case agent.Emit:
-		return read(data, 0, checkEmit)
+		return read(r, data, 0, checkEmit)
 	}
+	return nil, unknownVerb()
+}
+
+func unknownVerb() error {
 	known := make([]string, len(Verbs))
 	for i, v := range Verbs {
 		known[i] = string(v)
 	}
-	return nil, agent.Errorf(agent.InvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
+	return agent.Errorf(agent.InvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
 }
 
-func read[C agent.Command](data []byte, most int, check func(C) error) (agent.Command, error) {
+func read[C agent.Command](r reader, data []byte, most int, check func(C) error) (agent.Command, error) {
 	var c C
-	if err := durable.Decode(data, &c, most); err != nil {
+	if err := durable.DecodeAt(r.revision, data, &c, most); err != nil {
 		return nil, err
 	}
 	if id := c.Common().ID; len(id) > agent.MaxIDLength {

@@ -14,19 +14,13 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// recorded is what a run's state tells of what the run is made of.
-type recorded struct {
-	V int `json:"v"`
-	// Start is what was asked for, until the run has opened.
-	Start *agent.Start `json:"start"`
-	Spec  *agent.Spec  `json:"spec"`
-	// Sources are still to be asked for their tools.
-	Sources []string `json:"sources"`
-}
+// recorded is the state of a run: it tells what the run is made of.
+type recorded struct{ loop.State }
 
 // argument decodes an argument of the run; the zero value where it can't be read, as
 // the run itself will find.
@@ -39,8 +33,12 @@ func argument[T any](start *historypb.WorkflowExecutionStartedEventAttributes, n
 
 // tooNew says so where an execution was handed a state that this build can't read.
 func tooNew(start *historypb.WorkflowExecutionStartedEventAttributes) string {
-	if v := argument[recorded](start, 1).V; v > agent.Version {
-		return fmt.Sprintf("its state has version %d, and this build reads up to %d", v, agent.Version)
+	p := start.GetInput().GetPayloads()
+	if len(p) < 2 || len(p[1].GetData()) == 0 {
+		return ""
+	}
+	if _, err := loop.ReadState(p[1].GetData()); err != nil {
+		return err.Error()
 	}
 	return ""
 }
@@ -51,15 +49,15 @@ func unbegun(start *historypb.WorkflowExecutionStartedEventAttributes) recorded 
 		return carried
 	}
 	begun := argument[agent.Start](start, 0)
-	return recorded{Start: &begun}
+	return recorded{loop.State{Origin: loop.Origin{Start: &begun}}}
 }
 
 func (r recorded) agent() string {
 	switch {
 	case r.Spec != nil:
 		return r.Spec.Name
-	case r.Start != nil:
-		return r.Start.Agent
+	case r.Origin.Start != nil:
+		return r.Origin.Start.Agent
 	}
 	return ""
 }
@@ -78,7 +76,7 @@ func (r recorded) lacks(has *activities.Deeds) string {
 	source := func(name string) { _, ok := has.Sources[name]; lack("tool source", name, ok) }
 	_, known := has.Agents[r.agent()]
 	lack("agent", r.agent(), known || r.agent() == "")
-	for _, name := range r.Sources {
+	for _, name := range r.Origin.Sources {
 		source(name)
 	}
 	if r.Spec == nil {

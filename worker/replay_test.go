@@ -193,7 +193,7 @@ func TestAStateOfANewerBuild(t *testing.T) {
 	v, err := worker.Replay(h, nil)
 	require.NoError(t, err)
 	require.Equal(t, worker.Missing, v.Fit)
-	require.Contains(t, v.Reason, "its state has version 2, and this build reads up to 1")
+	require.Contains(t, v.Reason, "the run's state has version 2; this build reads up to 1")
 }
 
 func TestWhatIsNoHistoryOfARun(t *testing.T) {

@@ -51,6 +51,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
 	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), mail: map[string][]func(){}}
+	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
 		return nil, err
@@ -59,12 +60,11 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	r.ring() // signals may have come before
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
-		carried := decoded[loop.State](state)
-		if carried.V > agent.Version {
-			// The task fails, not the run: the build that wrote it will take it back.
-			panic(agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", carried.V, agent.Version))
+		carried, err := loop.ReadState(durable.Bytes(state))
+		if err != nil {
+			panic(err) // the task fails, not the run: the build that wrote it will take it back
 		}
-		r.state = *carried
+		r.state = carried
 		r.must(loop.Continued{})
 	} else {
 		in, err := signals.DecodeStart(durable.Bytes(start))
@@ -128,6 +128,9 @@ type run struct {
 	shell *Shell
 	ctx   workflow.Context // the run's own, on which everything is started
 	state loop.State
+	// revision is what the execution's first task has pinned: machine and decoders decide
+	// by it, whatever build goes on with the history.
+	revision int
 	// awaited is what is under way and not taken yet, in the order in which it was begun.
 	awaited []awaited
 	// bell rings when there is something to look at beside what is awaited.
@@ -159,10 +162,14 @@ type run struct {
 func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
 	return loop.Moment{
-		At: workflow.Now(ctx).UTC(), Full: info.GetContinueAsNewSuggested(),
+		At: workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
 		NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }
+
+// revisionChange is the change by which an execution pins its revision: listings find runs
+// by it, as TemporalChangeVersion = "fermata.revision-1".
+const revisionChange = "fermata.revision"
 
 // Past these a history is near its limit: the server ends a run at 51,200 events or
 // 50 MB, and a turn that is given up needs some of the rest.

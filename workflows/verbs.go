@@ -40,7 +40,7 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 // would do, to a copy of the state. What became ready in this task and is not
 // stepped yet can only end the run: then the verb is moot.
 func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error {
-	command, bad := signals.Decode(verb, data)
+	command, bad := signals.DecodeAt(r.revision, verb, data)
 	if bad != nil {
 		return durable.Failure(bad, nil)
 	}
@@ -82,7 +82,7 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 			return agent.Ack{}, err
 		}
 	}
-	command, bad := signals.Decode(verb, data)
+	command, bad := signals.DecodeAt(r.revision, verb, data)
 	if bad != nil {
 		return agent.Ack{}, durable.Failure(bad, nil)
 	}
@@ -120,7 +120,7 @@ func (r *run) read(s signal) (loop.Input, *agent.Error) {
 	if s.name == signals.Child || s.name == signals.Hold {
 		return readTree(s)
 	}
-	command, err := signals.Decode(agent.Verb(s.name), s.data)
+	command, err := signals.DecodeAt(r.revision, agent.Verb(s.name), s.data)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ var rooms = map[string][]string{
 	"activities":         {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
 	"workflows":          {"agent", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
-	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "activities", "workflows"},
+	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows"},
 	"testsuite":          {"agent", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
 	"tool/workspace":     {"agent", "tool"},
 	"tool/mcp":           {"agent", "tool"},

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -22,6 +24,13 @@ import (
 // data at all is an empty object. The error's code is [agent.InvalidInput] or
 // [agent.TooLarge]; the value is not to be used then.
 func Decode(data []byte, into any, most int) error {
+	return DecodeAt(math.MaxInt, data, into, most)
+}
+
+// DecodeAt reads as a build of a revision did: a field that is tagged since:"N" is not
+// known before revision N. What a workflow reads is read so, as what it refused once it
+// refuses again when its history is replayed.
+func DecodeAt(revision int, data []byte, into any, most int) error {
 	if most == 0 {
 		most = 64 << 10
 	}
@@ -43,7 +52,7 @@ func Decode(data []byte, into any, most int) error {
 	if path := agent.JSONTwice(data); path != "" {
 		return refuse(path, "is there twice")
 	}
-	if err := check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
+	if err := (checker{revision}).check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
 		return err
 	}
 	return unmarshal(data, into)
@@ -77,8 +86,11 @@ func refuse(path, format string, args ...any) error {
 	return agent.Errorf(agent.InvalidInput, "%s %s", where, fmt.Sprintf(format, args...)).At(path)
 }
 
+// checker checks as a build of a revision did.
+type checker struct{ revision int }
+
 // check walks a JSON tree beside the type that it is for.
-func check(v any, t reflect.Type, path string, depth int) error {
+func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -93,9 +105,9 @@ func check(v any, t reflect.Type, path string, depth int) error {
 			return refuse(path, "is blank; leave it out instead")
 		}
 	case []any:
-		return checkList(v, t, path, depth)
+		return c.checkList(v, t, path, depth)
 	case map[string]any:
-		return checkObject(v, t, path, depth)
+		return c.checkObject(v, t, path, depth)
 	}
 	return checkScalar(v, t, path)
 }
@@ -120,7 +132,7 @@ func checkScalar(v any, t reflect.Type, path string) error {
 	return nil
 }
 
-func checkList(list []any, t reflect.Type, path string, depth int) error {
+func (c checker) checkList(list []any, t reflect.Type, path string, depth int) error {
 	for i, v := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		var err error
@@ -128,7 +140,7 @@ func checkList(list []any, t reflect.Type, path string, depth int) error {
 		case opaque(t):
 			err = checkDepth(v, at, depth+1)
 		case t.Kind() == reflect.Slice:
-			err = check(v, t.Elem(), at, depth+1)
+			err = c.check(v, t.Elem(), at, depth+1)
 		default:
 			return refuse(path, "wants %s, not a list", kindOf(t))
 		}
@@ -139,7 +151,7 @@ func checkList(list []any, t reflect.Type, path string, depth int) error {
 	return nil
 }
 
-func checkObject(object map[string]any, t reflect.Type, path string, depth int) error {
+func (c checker) checkObject(object map[string]any, t reflect.Type, path string, depth int) error {
 	for _, key := range sortedKeys(object) {
 		at := strings.TrimPrefix(path+"."+key, ".")
 		var err error
@@ -147,13 +159,13 @@ func checkObject(object map[string]any, t reflect.Type, path string, depth int) 
 		case opaque(t):
 			err = checkDepth(object[key], at, depth+1)
 		case t.Kind() == reflect.Map:
-			err = check(object[key], t.Elem(), at, depth+1)
+			err = c.check(object[key], t.Elem(), at, depth+1)
 		case t.Kind() == reflect.Struct:
-			field, ok := fieldOf(t, key)
+			field, ok := c.fieldOf(t, key)
 			if !ok {
 				return refuse(at, "is not known here")
 			}
-			err = check(object[key], field, at, depth+1)
+			err = c.check(object[key], field, at, depth+1)
 		default:
 			return refuse(path, "wants %s, not an object", kindOf(t))
 		}
@@ -200,16 +212,16 @@ func sortedKeys(object map[string]any) []string {
 }
 
 // fieldOf finds the type of a struct's field by its JSON name.
-func fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
+func (c checker) fieldOf(t reflect.Type, name string) (reflect.Type, bool) {
 	for f := range t.Fields() {
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && tag == "":
-			if found, ok := fieldOf(f.Type, name); ok {
+			if found, ok := c.fieldOf(f.Type, name); ok {
 				return found, true
 			}
 		case tag == name && tag != "-":
-			return f.Type, true
+			return f.Type, c.revision >= since(f)
 		}
 	}
 	return nil, false
@@ -230,4 +242,13 @@ func kindOf(t reflect.Type) string {
 		return "an object"
 	}
 	return "a number"
+}
+
+// since is the revision from which on a field is known.
+func since(f reflect.StructField) int {
+	n, err := strconv.Atoi(f.Tag.Get("since"))
+	if err != nil {
+		return 0
+	}
+	return n
 }

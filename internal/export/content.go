@@ -92,11 +92,8 @@ func (c Content) Fresh(now time.Time) error {
 func (c Content) Machine() (loop.State, error) { return stateOf(c.State) }
 
 func stateOf(raw json.RawMessage) (s loop.State, err error) {
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return s, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: %w", err)
-	}
-	if s.V > agent.Version {
-		return s, agent.Errorf(agent.Incompatible, "the run's state has version %d; this build reads up to %d", s.V, agent.Version)
+	if s, err = loop.ReadState(raw); err != nil {
+		return s, err
 	}
 	if s.Life == loop.Ended && s.End.Outcome == nil {
 		return s, agent.Errorf(agent.Incompatible, "the run's state can't be read by this build: it has ended and does not say how")

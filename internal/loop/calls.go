@@ -3,7 +3,6 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -45,6 +44,8 @@ type Call struct {
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 	// Set are keys of the session's state that the call has set.
 	Set map[string]json.RawMessage `json:"set,omitempty"`
+	// Bytes is what the result counts in the log (see weight).
+	Bytes int `json:"bytes,omitempty"`
 }
 
 // What one reply may ask for, and how much all its results may say together, in bytes:
@@ -149,10 +150,12 @@ func (c *Calls) answer(i int, a agent.ToolAnswer) {
 }
 
 // finish gives a call its one result, and returns it as it is told.
-func (c *Calls) finish(i int, r agent.ToolResult) agent.ToolResult {
+func (c *Calls) finish(i int, r agent.ToolResult, bytes int) agent.ToolResult {
 	enter(callMoves, &c.List[i].State, Done)
 	k := &c.List[i]
-	if most := maxResults / len(c.List); len(r.Text) > most {
+	most := maxResults / len(c.List)
+	k.Bytes = min(bytes, most)
+	if len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
 	}
@@ -231,14 +234,6 @@ func (c *Calls) keep(i int, set map[string]json.RawMessage) {
 	c.List[i].Set = set
 }
 
-func setSize(set map[string]json.RawMessage) (n int) {
-	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
-	for _, k := range keys {
-		n += len(k) + len(set[k])
-	}
-	return n
-}
-
 // nextCall is the place of the first call that may begin now; -1 if none may.
 func (s *step) nextCall() int {
 	active := s.Calls.active()
@@ -306,7 +301,7 @@ func (s *step) returned(in Returned) error {
 		if r.Status == agent.CallOK {
 			s.Calls.keep(i, in.Set) // what a call that failed has set is not kept
 		}
-		s.settleAs(i, r)
+		s.settleAs(i, r, len(r.Text))
 	}
 	s.heed(in.Hold)
 	if s.Calls.active() == 0 {
@@ -335,16 +330,21 @@ func (s *step) slow(call string) error {
 	return nil
 }
 
-// settle gives a call a result of the runtime's own.
+// settle gives a call a result in the runtime's own words.
 func (s *step) settle(i int, status agent.CallStatus, text string) {
+	s.settleSaid(i, status, text, 0)
+}
+
+// settleSaid gives a call a result of which so many bytes are somebody's.
+func (s *step) settleSaid(i int, status agent.CallStatus, text string, bytes int) {
 	c := s.Calls.List[i]
-	s.settleAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text})
+	s.settleAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text}, bytes)
 }
 
 // settleAs gives a call its one result.
-func (s *step) settleAs(i int, r agent.ToolResult) {
+func (s *step) settleAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
-	r = s.Calls.finish(i, r)
+	r = s.Calls.finish(i, r, bytes)
 	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
 	if r.Status == agent.CallUnknown {
 		s.Calls.lost(i, s.Run)

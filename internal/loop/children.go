@@ -260,7 +260,7 @@ func (s *step) childEnded(session string, o *agent.Outcome) error {
 func (s *step) childGone(i int, o *agent.Outcome) {
 	c := s.Children.List[i]
 	if k := s.Calls.find(c.By); k >= 0 && s.Calls.List[k].State == Below && (c.Call != "" || !c.Started) {
-		s.settleAs(k, childResult(c.By, s.Calls.List[k].Tool, o))
+		s.settleAs(k, childResult(c.By, s.Calls.List[k].Tool, o), reportedSize(o))
 	}
 	s.Children.ended(i, s.kept(o), s.now())
 	s.tellOfChild(agent.ChildEnded, i, o.Reason)

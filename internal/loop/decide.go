@@ -101,7 +101,7 @@ func (s *step) replyTo(r Request, d decision) {
 		s.callAgain(r, agent.ToolAnswer{Text: text, Choice: a.Choice, Data: a.Data, By: d.by})
 		return
 	}
-	s.settle(s.Calls.find(r.CallID), agent.CallOK, text)
+	s.settleSaid(s.Calls.find(r.CallID), agent.CallOK, text, len(text))
 }
 
 // said is an answer as a text.
@@ -123,11 +123,11 @@ func (s *step) rejected(r Request, d decision) {
 	}
 	i := s.Calls.find(r.CallID)
 	if r.Type == agent.ClientTool {
-		s.settle(i, agent.CallFailed, d.reject.Reason)
+		s.settleSaid(i, agent.CallFailed, d.reject.Reason, len(d.reject.Reason))
 		return
 	}
 	s.tellCall(agent.CallRefused, i)
-	s.settle(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason)
+	s.settleSaid(i, agent.CallRejected, "Not executed: it was not approved. "+d.reject.Reason, len(d.reject.Reason))
 }
 
 func (s *step) approved(r Request, d decision) {
@@ -212,6 +212,6 @@ func (s *step) limitDecided(r Request, text string) {
 	}
 	s.renew(r.Cause)
 	if text != choiceContinue {
-		s.steer(agent.TextMessage(agent.RoleUser, text))
+		s.steer(agent.TextMessage(agent.RoleUser, text), len(text))
 	}
 }

@@ -139,10 +139,12 @@ func (s *step) endCalls() {
 // sayResults makes the results one message, in the order of the calls.
 func (s *step) sayResults() {
 	m := agent.Message{Role: agent.RoleTool}
+	bytes := 0
 	for _, c := range s.Calls.List {
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartResult, Result: c.Result})
+		bytes += frame + c.Bytes
 	}
-	s.say(m)
+	s.say(m, bytes)
 }
 
 // abandonTurn gives every call that is still open a result, since the run ends in

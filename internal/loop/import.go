@@ -42,7 +42,7 @@ func (s *step) imported(in Imported) {
 	run, by := s.Run, s.Origin.Start.By
 	s.State = in.State.clone()
 	former := s.Run
-	s.V, s.Run = agent.Version, run
+	s.V, s.Run = StateVersion, run
 	s.Origin.moved(former, in.Export)
 	s.continued()
 	s.Requests.moved(run) // where they are answered now

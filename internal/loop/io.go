@@ -7,11 +7,14 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Moment is what an input finds: the workflow's time, whether the engine asks for
-// a new execution, its history being long, and whether the history is so long that
-// the server will soon end the run.
+// Moment is what an input finds.
 type Moment struct {
-	At               time.Time
+	At time.Time // the workflow's time
+	// Revision is the one that the execution has pinned. The zero value is for tests of
+	// what no revision changes.
+	Revision int
+	// Full means that the engine asks for a new execution, the history being long, and
+	// NearHistoryLimit that the server will soon end the run for that.
 	Full             bool
 	NearHistoryLimit bool
 }

@@ -16,7 +16,9 @@ type Log struct {
 	Version int64         `json:"version,omitempty"`
 	Seq     int64         `json:"seq"` // of the last event
 	Tail    []agent.Event `json:"tail,omitempty"`
-	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
+	// Bytes is what the tail counts (see weight), and Sealed how much of that is being sealed.
+	Bytes  int `json:"bytes,omitempty"`
+	Sealed int `json:"sealed,omitempty"`
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
 	// Behind means that the session's head lacks something that waits for a daemon.
@@ -47,10 +49,10 @@ const (
 func (l *Log) opens(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
 
 // append numbers an event and puts it behind the tail.
-func (l *Log) append(e agent.Event) {
+func (l *Log) append(e agent.Event, bytes int) {
 	l.Seq = e.Seq
 	l.Tail = behind(l.Tail, e)
-	l.Bytes += e.Size()
+	l.Bytes += bytes
 }
 
 // behind puts an event at the end of a tail. The tail is only ever appended to, and
@@ -85,7 +87,7 @@ func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
 func (l Log) carries() bool { return l.open() && (!l.Closed || l.Bytes > alongMost) }
 
 // seals begins a seal of all that there is.
-func (l *Log) seals() { l.Sealing, l.Behind = l.Seq, false }
+func (l *Log) seals() { l.Sealing, l.Sealed, l.Behind = l.Seq, l.Bytes, false }
 
 // sealed drops from the tail what is stored.
 func (l *Log) sealed(in Sealed, carrying bool) {
@@ -95,14 +97,11 @@ func (l *Log) sealed(in Sealed, carrying bool) {
 		rest = len(l.Tail)
 	}
 	// A copy, so that what is sealed can be forgotten.
-	l.Tail, l.Bytes = slices.Clone(l.Tail[rest:]), 0
-	for _, e := range l.Tail {
-		l.Bytes += e.Size()
-	}
+	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
 }
 
 // failed gives up a seal.
-func (l *Log) failed() { l.Sealing = 0 }
+func (l *Log) failed() { l.Sealing, l.Sealed = 0, 0 }
 
 // retry makes the next attempt to seal later, ever more seldom.
 func (l *Log) retry(err *agent.Error, at time.Time) {
@@ -125,13 +124,16 @@ func (l *Log) goesAlong() { l.Closed = true }
 func (l *Log) stays()     { l.Closed = false }
 
 // record appends an event to the log.
-func (s *step) record(e agent.Event) {
+func (s *step) record(e agent.Event) { s.recordAs(e, weight(e)) }
+
+// recordAs appends an event that counts so many bytes.
+func (s *step) recordAs(e agent.Event, bytes int) {
 	e.Seq, e.Time, e.Turn = s.Log.Seq+1, s.now(), s.Turn.N
 	if e.Outcome != nil {
 		e.Outcome.Seq = e.Seq
 	}
 	s.Stint = s.Stint.Next(s.Run, e)
-	s.Log.append(e)
+	s.Log.append(e, bytes)
 }
 
 // tell records an event of a run that has begun its part of the log; what came before
@@ -142,14 +144,16 @@ func (s *step) tell(e agent.Event) {
 	}
 }
 
-// say appends a message to the log.
-func (s *step) say(m agent.Message) { s.record(agent.Event{Type: agent.Said, Message: &m}) }
+// say appends a message to the log, of which so many bytes are somebody's.
+func (s *step) say(m agent.Message, bytes int) {
+	s.recordAs(agent.Event{Type: agent.Said, Message: &m}, frame+bytes)
+}
 
 // note says something to the model in the runtime's name.
 func (s *step) note(why agent.Note, text string) {
 	m := agent.TextMessage(agent.RoleUser, text)
 	m.Note = why
-	s.say(m)
+	s.say(m, 0)
 }
 
 // seal stores the tail.

@@ -21,6 +21,8 @@ type Messages struct {
 type Pending struct {
 	Message agent.Message  `json:"message"`
 	Mode    agent.SendMode `json:"mode"`
+	// Bytes is what the message counts in the log, and among those that wait (see weight).
+	Bytes int `json:"bytes,omitempty"`
 }
 
 // Bounds of what waits.
@@ -47,7 +49,7 @@ func (m Messages) clone() Messages {
 // size is that of the messages that wait, in bytes.
 func (m Messages) size() (n int) {
 	for _, p := range m.Pending {
-		n += p.Message.Size()
+		n += p.Bytes
 	}
 	return n
 }
@@ -94,14 +96,14 @@ func (m *Messages) first(p Pending) { m.Pending = slices.Insert(m.Pending, 0, p)
 
 // takes takes out the messages that the model gets now: at a turn those that steer, and
 // all when it would be done.
-func (m *Messages) takes(done bool) (now []agent.Message) {
+func (m *Messages) takes(done bool) (now []Pending) {
 	var kept []Pending
 	for _, p := range m.Pending {
 		if p.Mode == agent.SendQueue && !done {
 			kept = append(kept, p)
 			continue
 		}
-		now = append(now, p.Message)
+		now = append(now, p)
 	}
 	m.Pending = kept
 	return now
@@ -178,7 +180,7 @@ func (s *step) send(o agent.SendOrder, id string) error {
 	if mode == "" {
 		mode = agent.SendSteer
 	}
-	s.Messages.add(Pending{Message: m, Mode: mode})
+	s.Messages.add(Pending{Message: m, Mode: mode, Bytes: m.Size()})
 	s.post(id)
 	if mode == agent.SendInterrupt {
 		s.giveUp(0, "a message came in between")
@@ -244,8 +246,8 @@ func writtenEvent(o agent.EmitOrder) int {
 // deliver says what was sent, and returns whether there was any.
 func (s *step) deliver(done bool) bool {
 	said := s.Messages.takes(done)
-	for _, m := range said {
-		s.say(m)
+	for _, p := range said {
+		s.say(p.Message, p.Bytes)
 	}
 	if len(said) > 0 && s.daemon() != nil {
 		s.Daemon.due()
@@ -253,8 +255,13 @@ func (s *step) deliver(done bool) bool {
 	return len(said) > 0
 }
 
-// steer says something at the next turn.
-func (s *step) steer(m agent.Message) { s.Messages.add(Pending{Message: m, Mode: agent.SendSteer}) }
+// steer says something at the next turn, of which so many bytes are somebody's.
+func (s *step) steer(m agent.Message, bytes int) {
+	s.Messages.add(Pending{Message: m, Mode: agent.SendSteer, Bytes: bytes})
+}
+
+// eventSize is what an event counts that the model is told of.
+func eventSize(o agent.EmitOrder) int { return len(o.Topic) + len(o.Payload) }
 
 // eventMessage is an event as the model is told of it.
 func eventMessage(o agent.EmitOrder) agent.Message {

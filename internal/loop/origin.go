@@ -57,7 +57,7 @@ func (o *Origin) moved(former, export string) { o.Former, o.Imported = former, e
 func (o *Origin) opened() { o.Start, o.Brief, o.Sources, o.Point = nil, "", nil, nil }
 
 func (s *step) begin(in Begin) {
-	s.V, s.Session, s.Run = agent.Version, in.Session, in.Run
+	s.V, s.Session, s.Run = StateVersion, in.Session, in.Run
 	s.Origin.Started = s.At
 	s.Rest.begin(s.At)
 	s.live(Opening)
@@ -192,9 +192,9 @@ func (s *step) firstWord(m agent.Message) {
 	s.Daemon.keepsDue(daemon && s.Origin.Start.Carry != agent.CarryReset) // which has forgotten it
 	switch {
 	case len(m.Parts) > 0 && s.Turn.Fresh != "":
-		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer})
+		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer, Bytes: m.Size()})
 	case len(m.Parts) > 0:
-		s.say(m)
+		s.say(m, m.Size())
 	case s.Origin.Start.From != nil: // it goes on where a checkpoint is
 	case s.Daemon.Due:
 		s.Turn.notes(fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339)))

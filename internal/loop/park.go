@@ -171,7 +171,7 @@ func (s *step) unpark() {
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.ByTriggered, Event: m.Topic, By: m.By}
 		s.goOnWith(fmt.Sprintf("The event %s came.", m.Topic), "")
-		s.steer(m.message())
+		s.steer(m.message(), eventSize(m.order()))
 		return
 	}
 	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
@@ -193,7 +193,7 @@ func (s *step) unpark() {
 // the run is told like a message that waits.
 func (s *step) unparked() {
 	if e := s.Park.event(); e != nil {
-		s.steer(e.message())
+		s.steer(e.message(), eventSize(e.order()))
 	}
 	s.leavePark()
 }
@@ -210,6 +210,6 @@ func (s *step) goOnWith(cause, input string) {
 		s.Turn.notes(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
 	}
 	if input != "" {
-		s.steer(agent.TextMessage(agent.RoleUser, input))
+		s.steer(agent.TextMessage(agent.RoleUser, input), len(input))
 	}
 }

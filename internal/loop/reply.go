@@ -38,7 +38,7 @@ func (s *step) replied(in Replied) {
 	m := s.message(r)
 	if r.Finish == agent.FinishHeld {
 		if m.Partial = true; len(m.Parts) > 0 {
-			s.say(m)
+			s.say(m, m.Size())
 		}
 		s.endTurn()
 		s.Turn.end()
@@ -69,7 +69,7 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 		return
 	case r.Finish == agent.FinishFiltered:
 		if len(m.Parts) > 0 {
-			s.say(withoutCalls(m))
+			s.say(withoutCalls(m), m.Size())
 		}
 		s.endTurn()
 		s.fail(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
@@ -78,7 +78,7 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 		s.unusable(m.Model, "it was empty")
 		return
 	}
-	s.say(m)
+	s.say(m, m.Size())
 	s.Turn.said(m.TextOf())
 	if calls := m.ToolCalls(); len(calls) > 0 {
 		s.Turn.acts()
@@ -221,7 +221,7 @@ func (s *step) compacted(text string, c *agent.Compaction) {
 		m := agent.TextMessage(agent.RoleUser, text)
 		m.Note, e.Message = agent.NoteSummary, &m
 	}
-	s.record(e)
+	s.recordAs(e, frame+len(text))
 }
 
 // withoutCalls drops the calls of a message whose run ends before they are made.

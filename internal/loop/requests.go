@@ -224,7 +224,7 @@ func (s *step) expire(r Request) {
 	case r.Again:
 		s.callAgain(r, agent.ToolAnswer{Text: r.Default, Declined: r.Default == "", Expired: true})
 	case r.Default != "":
-		s.settle(i, agent.CallOK, r.Default)
+		s.settleSaid(i, agent.CallOK, r.Default, len(r.Default))
 	default:
 		s.settle(i, agent.CallFailed, "Nobody answered in time.")
 	}

@@ -174,7 +174,7 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	} else if !s.idling() {
 		s.leavePark()
 	} else if o.Message == "" {
-		s.steer(wakeMessage("Somebody resumed you, and said no more."))
+		s.steer(wakeMessage("Somebody resumed you, and said no more."), 0)
 	}
 	s.goOnWith("Somebody resumed you.", "")
 	if o.Fresh {
@@ -183,7 +183,7 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	if o.Message != "" {
 		m := agent.TextMessage(agent.RoleUser, o.Message)
 		m.By = o.By
-		s.steer(m)
+		s.steer(m, m.Size())
 	}
 	return nil
 }

@@ -1,0 +1,70 @@
+package loop
+
+import (
+	"encoding/json"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// When the log is sealed depends on how much of it is open. That is counted in what
+// histories have recorded: what a model, a tool or a person said. Sentences of the
+// runtime's own, and the texts of errors, count as frames: to reword one must not move a
+// seal in a history that is replayed.
+
+// frame is what an event counts beside what was said.
+const frame = 256
+
+// weight is what an event counts that has no message.
+func weight(e agent.Event) int {
+	n := frame
+	switch {
+	case e.Started != nil:
+		n += len(e.Started.Spec.Instructions)
+		for _, t := range e.Started.Spec.Toolset {
+			if t.By == "" || t.By == agent.ByClient {
+				n += len(t.Name) + len(t.Description) + len(t.Input)
+			}
+		}
+	case e.Outcome != nil:
+		n += len(e.Outcome.Text) + len(e.Outcome.Output)
+	case e.Request != nil:
+		n += asked(*e.Request)
+	case e.Suspension != nil:
+		for _, r := range e.Suspension.Requests {
+			n += frame + asked(r)
+		}
+	case e.Checkpoint != nil:
+		n += setSize(e.Checkpoint.Set)
+	case e.Migrated != nil:
+		n += setSize(e.Migrated.State)
+	}
+	return n
+}
+
+// asked is what a request counts.
+func asked(r agent.Request) int {
+	n := len(r.Context)
+	if r.Type == agent.Question {
+		n += len(r.Text)
+	}
+	if r.Call != nil {
+		n += len(r.Call.Arguments)
+	}
+	return n
+}
+
+// reportedSize is what a sub-agent's outcome counts.
+func reportedSize(o *agent.Outcome) int {
+	n := len(o.Text) + len(o.Output)
+	if o.Handoff != nil {
+		n += len(o.Handoff.Summary)
+	}
+	return n
+}
+
+func setSize(set map[string]json.RawMessage) (n int) {
+	for k, v := range set { //workflowcheck:ignore a sum has no order
+		n += len(k) + len(v)
+	}
+	return n
+}

@@ -12,10 +12,13 @@ import (
 // ReasonParent is why a run is cancelled whose parent has ended.
 const reasonParent = "parent_ended"
 
-// The look at the parent of a run that rests is repeated ever more seldom.
+// The look at the parent of a run that rests is repeated ever more seldom: what rests
+// costs nothing, and looks before it does anything else. So is the look after children
+// that may have gone without a word, for which this run may be waiting.
 const (
 	leaseFirst = time.Minute
-	leaseMost  = time.Hour
+	leaseMost  = 24 * time.Hour
+	lookMost   = time.Hour
 )
 
 // born takes what the run above says of this one.
@@ -262,5 +265,5 @@ func (s *step) lookAfter() {
 		}
 	}
 	passed := max(s.At.Sub(s.Started), leaseFirst)
-	s.LookAt = s.At.Add(min(passed, leaseMost))
+	s.LookAt = s.At.Add(min(passed, lookMost))
 }

@@ -36,6 +36,8 @@ type Deeds struct {
 	Log        *store.Log
 	Tails      *Tails
 	Flights    *Flights
+	// Leases are needed where runs have parents.
+	Leases *Leases
 	// ExportKeys are what exports of sessions may be signed with; without any none is
 	// taken.
 	ExportKeys signals.Keys

@@ -3,8 +3,10 @@ package activities
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -15,13 +17,22 @@ import (
 // now. It tells at which end; nothing where the run lives, or nobody can tell.
 var Lease = durable.Activity[agent.Parent, agent.Status]{Name: "fermata.lease"}
 
-func (d *Deeds) lease(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
+func (d *Deeds) lease(ctx context.Context, p agent.Parent) (agent.Status, error) {
+	end, err := d.state(ctx, p)
+	if err != nil {
+		return "", nil
+	}
+	return end, nil
+}
+
+// state tells at which end a run is; nothing where it lives.
+func (d *Deeds) state(ctx context.Context, p agent.Parent) (end agent.Status, err error) {
 	description, err := d.Client.DescribeWorkflowExecution(ctx, p.Session, "")
 	if err := durable.ArriveRPC(err); err != nil {
 		if errors.Is(err, agent.NotFound) {
 			return agent.Cancelled, nil
 		}
-		return "", nil
+		return "", err
 	}
 	info := description.GetWorkflowExecutionInfo()
 	switch status := info.GetStatus(); {
@@ -35,19 +46,73 @@ func (d *Deeds) lease(ctx context.Context, p agent.Parent) (end agent.Status, er
 	return agent.Failed, nil
 }
 
-// leaseEvery is how often a step looks for its run's parent.
-const leaseEvery = 10 * time.Second
+// Leases are what this process knows of the parents of runs that work here: all children
+// of a parent share one look at it. It may be used from many goroutines at once.
+type Leases struct {
+	mu    sync.Mutex
+	known *simplelru.LRU[agent.Parent, *lease]
+}
 
-// watch ends a step's context when its run's parent is gone, and looks before the
-// step begins. A run without a parent is not watched.
+// lease is what the last look at a parent found.
+type lease struct {
+	looking chan struct{} // held by who looks
+	at      time.Time
+	end     agent.Status
+}
+
+const (
+	// leaseFor is how long a look at a parent is good for: how long what a terminated
+	// run left in the background may go on.
+	leaseFor = time.Minute
+	// leaseEvery is how often a step asks whether its run's parent is known to be gone.
+	leaseEvery = 10 * time.Second
+	// maxLeases bounds how many parents are remembered.
+	maxLeases = 10_000
+)
+
+// NewLeases returns leases of which nothing is known; one serves a whole process.
+func NewLeases() *Leases {
+	lru, _ := simplelru.NewLRU[agent.Parent, *lease](maxLeases, nil)
+	return &Leases{known: lru}
+}
+
+// gone tells whether a parent is gone. It looks if nobody in this process has within the
+// last minute. Where nobody can tell, the next one looks again.
+func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Context, agent.Parent) (agent.Status, error)) bool {
+	p.Call = "" // all children of a run have one parent
+	l.mu.Lock()
+	one, ok := l.known.Get(p)
+	if !ok {
+		one = &lease{looking: make(chan struct{}, 1)}
+		l.known.Add(p, one)
+	}
+	l.mu.Unlock()
+	select {
+	case one.looking <- struct{}{}:
+		defer func() { <-one.looking }()
+	case <-ctx.Done():
+		return false
+	}
+	if one.end == "" && (one.at.IsZero() || time.Since(one.at) >= leaseFor) {
+		end, err := look(ctx, p)
+		if err != nil {
+			return false
+		}
+		one.at, one.end = time.Now(), end
+	}
+	return one.end != ""
+}
+
+// watch ends a step's context when its run's parent is gone, and looks before the step
+// begins. Only a run that its parent started in the background has one to look at: the
+// server cancels those that the parent waits for.
 func (d *Deeds) watch(ctx context.Context, p *agent.Parent) (_ context.Context, stop func()) {
 	if p == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	look := func() bool {
-		end, err := d.lease(ctx, *p)
-		gone := end != "" && err == nil
+		gone := d.Leases.gone(ctx, *p, d.state)
 		if gone {
 			cancel(&errHeld{agent.Heard{Session: p.Session, N: endless, Verb: agent.Cancel}})
 		}

@@ -41,7 +41,7 @@ func (o *Options) Parts() (*Parts, error) {
 // interceptors that belong to it.
 func (p *Parts) Register(r Registry) []interceptor.WorkerInterceptor {
 	deeds := *p.deeds
-	deeds.Tails, deeds.Flights = activities.NewTails(), activities.NewFlights() // by names that two environments have in common
+	deeds.Tails, deeds.Flights, deeds.Leases = activities.NewTails(), activities.NewFlights(), activities.NewLeases() // by names that two environments have in common
 	return p.o.register(r, &deeds)
 }
 

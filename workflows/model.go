@@ -37,9 +37,11 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	})
 }
 
-// parent is the run above, whose end ends this one; nil for a root.
+// parent is the run above at which steps look, since its end ends this one; nil for a
+// root, and for a run that its parent waits for: the server cancels that one when the
+// parent closes, however that happens.
 func (r *run) parent() *agent.Parent {
-	if r.state.Parent.Birth == nil {
+	if b := r.state.Parent.Birth; b == nil || !b.Background {
 		return nil
 	}
 	return &r.state.Parent.Birth.Parent

@@ -196,7 +196,7 @@ func (c Children) lookDue() time.Time {
 
 // looked sets when to look again, ever more seldom.
 func (c *Children) looked(began, at time.Time) {
-	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), leaseMost))
+	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
 }
 
 // lookAfter asks for the children that may have gone without a word.

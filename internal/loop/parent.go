@@ -27,10 +27,13 @@ type Parent struct {
 // reasonParent is why a run is cancelled whose parent has ended.
 const reasonParent = "parent_ended"
 
-// The look at the parent of a run that rests is repeated ever more seldom.
+// The look at the parent of a run that rests is repeated ever more seldom: what rests
+// costs nothing, and looks before it does anything else. So is the look after children
+// that may have gone without a word, for which this run may be waiting.
 const (
 	leaseFirst = time.Minute
-	leaseMost  = time.Hour
+	leaseMost  = 24 * time.Hour
+	lookMost   = time.Hour
 )
 
 func (p *Parent) born(b *agent.Birth) { p.Birth = b }

@@ -1,0 +1,49 @@
+package workflows_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// registry is a server where every run that is asked for lives, and which counts. (In the
+// test environment a run has no first execution.)
+type registry struct {
+	client.Client
+	asked atomic.Int64
+}
+
+func (r *registry) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	r.asked.Add(1)
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}}, nil
+}
+
+// An agent that its parent waits for never looks at it: the server ends it with its
+// parent. One in the background does.
+func TestOnlyAgentsInTheBackgroundLookAtTheirParent(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		asks := []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}
+		b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+			testsuite.Reply{Match: "look around", Calls: asks},
+			testsuite.Reply{Match: `\Ago`, Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around", "background": background}}}},
+			testsuite.Reply{Match: ".*", Calls: asks}))
+		scout := b.deeds.Agents["tester"]
+		scout.Spec.Name, scout.Spec.Agents = "scout", nil
+		server := &registry{}
+		b.deeds.Agents["scout"], b.deeds.Client, b.deeds.Leases = scout, server, activities.NewLeases()
+		b.after(time.Hour, func() { b.signal("cancel", `{}`) })
+		require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
+		require.Equal(t, background, server.asked.Load() > 0)
+	}
+}

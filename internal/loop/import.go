@@ -40,8 +40,9 @@ func (s *step) imported(in Imported) {
 		s.fail(err)
 		return
 	}
-	run, by := s.Run, s.Start.By
+	run, by, fence := s.Run, s.Start.By, s.Log.Fence
 	s.State = in.State.clone()
+	s.Log.Fence = fence
 	former := s.Run
 	s.V, s.Run, s.Former, s.Imported = agent.Version, run, former, in.Export
 	s.continued()

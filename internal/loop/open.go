@@ -30,7 +30,7 @@ func (s *step) begin(in Begin) {
 
 // opened takes the Spec, which no deploy changes any more for this run.
 func (s *step) opened(in Opened) {
-	s.Log.Head, s.Log.Seq, s.Log.Version = in.Head, in.Seq, in.Version
+	s.Log.Head, s.Log.Seq, s.Log.Version, s.Log.Fence = in.Head, in.Seq, in.Version, in.Fence
 	s.Numbers, s.Posts = in.Numbers, in.Posts
 	s.inherit(in.Inbox)
 	if n := in.Numbers.Hold; n > 0 {
@@ -74,6 +74,7 @@ func (s *step) opened(in Opened) {
 	old := in.Seq > 0 && in.State != in.Spec.StateVersion && s.Start.Carry != agent.CarryReset
 	if s.Start.From != nil || len(in.Behind) > 0 || old {
 		s.Phase, s.Sources = Locating, in.Sources
+		s.Log.Fence.N++
 		s.do(Locate{From: s.Start.From, Behind: in.Behind, Silent: s.silent(), Reset: s.Start.Carry == agent.CarryReset})
 		return
 	}
@@ -90,7 +91,7 @@ func (s *step) located(in Located) {
 		return
 	}
 	s.Log.Head, s.Log.Seq, s.Log.Version, s.Numbers = in.Head, in.Seq, in.Version, in.Numbers
-	s.Posts = in.Posts
+	s.Posts, s.Log.Fence.Chain = in.Posts, max(s.Log.Fence.Chain, in.Chain)
 	s.inherit(in.Inbox)
 	if n := in.Numbers.Hold; n > 0 {
 		s.hear(agent.Heard{Session: s.Session, N: n})

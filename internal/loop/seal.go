@@ -27,6 +27,7 @@ func (s *step) seal(final bool) {
 		return // the store has failed, and is given time
 	}
 	s.Log.Sealing, s.Log.Behind = s.Log.Seq, false
+	s.Log.Fence.N++
 	s.do(Seal{To: s.Log.Seq, Final: final, Within: final && s.alone()})
 }
 
@@ -43,6 +44,7 @@ func (s *step) sealed(in Sealed) error {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
 	s.Log.Head, s.Log.Version, s.Log.Sealing, s.Log.Fault, s.Log.Tries = in.Head, in.Version, 0, nil, 0
+	s.Log.Fence.Chain = max(s.Log.Fence.Chain, in.Chain)
 	s.Log.Closed = s.Phase == Carrying
 	rest := slices.IndexFunc(s.Log.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {

@@ -157,10 +157,13 @@ type Log struct {
 	// Head names the last sealed chunk; empty at a session's beginning.
 	Head string `json:"head,omitempty"`
 	// Version is that of the session's head in the store.
-	Version int64         `json:"version,omitempty"`
-	Seq     int64         `json:"seq"` // of the last event
-	Tail    []agent.Event `json:"tail,omitempty"`
-	Bytes   int           `json:"bytes,omitempty"` // of the tail, about
+	Version int64 `json:"version,omitempty"`
+	// Fence is that of the last write outside of Temporal that the run has decided; who
+	// performs it names the decision.
+	Fence agent.Fence   `json:"fence,omitzero"`
+	Seq   int64         `json:"seq"` // of the last event
+	Tail  []agent.Event `json:"tail,omitempty"`
+	Bytes int           `json:"bytes,omitempty"` // of the tail, about
 	// Sealing is the number of the last event that is being sealed; zero while none is.
 	Sealing int64 `json:"sealing,omitempty"`
 	// Behind tells that the session's head does not have all that waits for a daemon.

@@ -116,7 +116,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 	require.NoError(t, err)
 	p := &past{status: map[string]enums.WorkflowExecutionStatus{}}
 	d := &Deeds{Client: p, Log: store.NewLog(s)}
-	before := store.Head{V: agent.Version, Version: 1, Session: "s", Updated: time.Now().UTC()}
+	before := store.Head{V: agent.Version, Version: 1, Session: "s", Fence: agent.Fence{Chain: time.Now().Add(time.Hour).UnixMicro(), N: 9}, Updated: time.Now().UTC()}
 	for i := range maxClaims + 5 {
 		id := fmt.Sprintf("e%02d", i)
 		p.status[id] = terminated
@@ -129,7 +129,10 @@ func TestARunClaimsItsSession(t *testing.T) {
 			own = activity.GetInfo(ctx).WorkflowExecution.RunID
 			head, err := s.Head(ctx, "s")
 			require.NoError(t, err)
-			return d.claim(ctx, OpenInput{Session: "s"}, head, &OpenResult{})
+			out := &OpenResult{}
+			err = d.claim(ctx, OpenInput{Session: "s"}, head, out)
+			require.Equal(t, []any{before.Fence.Chain + 1, int64(1)}, []any{out.Fence.Chain, out.Fence.N})
+			return err
 		}))
 	}
 	head, err := s.Head(t.Context(), "s")
@@ -138,6 +141,9 @@ func TestARunClaimsItsSession(t *testing.T) {
 	require.Len(t, head.Claims, maxClaims+1)
 	require.Equal(t, []string{"e05", "e24", own}, []string{head.Claims[0], head.Claims[maxClaims-1], head.Claims[maxClaims]})
 
+	late := head
+	late.Version, late.Claims, late.Fence.By = 3, nil, "a late write of before"
+	require.NoError(t, s.PutHead(t.Context(), late))
 	require.NoError(t, inActivity(t, func(ctx context.Context) error {
 		err := d.claim(ctx, OpenInput{Session: "s"}, before, &OpenResult{}) // what it read is old by now
 		var stale *agent.Error
@@ -145,46 +151,4 @@ func TestARunClaimsItsSession(t *testing.T) {
 		require.Equal(t, []any{agent.Stale, true}, []any{stale.Code, stale.Retryable})
 		return nil
 	}))
-}
-
-// Whose head it is: an attempt's own is replaced, an older run's late one is not taken.
-func TestWhoseHeadItIs(t *testing.T) {
-	begun := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	own := store.Head{V: agent.Version, Version: 2, Session: "s", Run: "r", Execution: "e", Begun: begun, Status: agent.Suspended, Digest: "d", Updated: begun}
-	with := func(change func(*store.Head)) store.Head {
-		h := own
-		change(&h)
-		return h
-	}
-	for name, c := range map[string]struct {
-		stored  store.Head
-		version int64 // that it has then; 0 where it is refused
-	}{
-		"by an attempt of the same step":      {own, 2},
-		"by an earlier part of the run":       {with(func(h *store.Head) { h.Digest = "earlier" }), 3},
-		"by the late end of an older run":     {with(func(h *store.Head) { h.Run, h.Begun, h.Digest = "old", begun.Add(-time.Hour), "late" }), 3},
-		"by a younger run":                    {with(func(h *store.Head) { h.Run, h.Begun = "young", begun.Add(time.Hour) }), 0},
-		"by another that began with it":       {with(func(h *store.Head) { h.Run = "twin" }), 0},
-		"by the run that stored its end":      {with(func(h *store.Head) { h.Recovered = true }), 0},
-		"by the claim of the run after it":    {with(func(h *store.Head) { h.Claims = []string{"r", "next"} }), 0},
-		"by its own claim":                    {with(func(h *store.Head) { h.Digest, h.Claims = "earlier", []string{"r"} }), 3},
-		"by a recovery of another of its own": {with(func(h *store.Head) { h.Digest, h.Recovered, h.Execution = "earlier", true, "e0" }), 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := store.OpenDir(t.TempDir(), nil)
-			require.NoError(t, err)
-			require.NoError(t, s.PutHead(t.Context(), with(func(h *store.Head) { h.Version, h.Digest = 1, "first" })))
-			require.NoError(t, s.PutHead(t.Context(), c.stored))
-			version, err := (&Deeds{Log: store.NewLog(s)}).putHead(t.Context(), own)
-			require.Equal(t, c.version, version)
-			if c.version == 0 {
-				require.ErrorIs(t, err, agent.Stale)
-				return
-			}
-			require.NoError(t, err)
-			head, err := s.Head(t.Context(), "s")
-			require.NoError(t, err)
-			require.Equal(t, []any{c.version, own.Run, own.Digest}, []any{head.Version, head.Run, head.Digest})
-		})
-	}
 }

@@ -32,7 +32,7 @@ type ImportResult struct {
 
 func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult, err error) {
 	defer beat(ctx)()
-	c, err := d.claimed(ctx, in)
+	c, version, err := d.claimed(ctx, in)
 	if err != nil {
 		return out, err
 	}
@@ -54,33 +54,30 @@ func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult
 		return out, agent.Errorf(agent.Incompatible, "import refused: the log of session %s has no run", in.Session)
 	}
 	out.Export, out.Spec = c.ID, *spec
-	out.State.Log = loop.Log{Head: c.Head.Digest, Seq: c.Head.Seq, Version: importedVersion}
+	out.State.Log = loop.Log{Head: c.Head.Digest, Seq: c.Head.Seq, Version: version}
 	return out, nil
 }
 
-// importedVersion is that of a head that an import has put: the session's first.
-const importedVersion = 1
-
 // claimed verifies an export, and that the session's head came with it and that no
-// run has gone on from there yet.
-func (d *Deeds) claimed(ctx context.Context, in ImportInput) (c export.Content, err error) {
+// run has gone on from there yet. It returns the head's version.
+func (d *Deeds) claimed(ctx context.Context, in ImportInput) (c export.Content, version int64, err error) {
 	blob, err := d.Log.Blob(ctx, in.Digest)
 	if err != nil {
-		return c, err
+		return c, 0, err
 	}
 	if c, err = export.Open(blob, d.ExportKeys); err != nil {
-		return c, err
+		return c, 0, err
 	}
 	head, err := d.Log.Head(ctx, in.Session)
 	switch {
 	case errors.Is(err, agent.NotFound):
-		return c, agent.Errorf(agent.Stale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)
+		return c, 0, agent.Errorf(agent.Stale, "import refused: session %s is not in the store; fermata import puts it there", in.Session)
 	case err != nil:
-		return c, err
+		return c, 0, err
 	case c.Session != in.Session:
-		return c, agent.Errorf(agent.InvalidInput, "import refused: the export is of session %s, not of %s", c.Session, in.Session).At("import")
-	case head.Version != importedVersion || head.Import != in.Digest || head.Imported != c.ID || head.Digest != c.Head.Digest:
-		return c, agent.Errorf(agent.Spent, "import refused: session %s has gone on since, and the export %s is used", in.Session, c.ID)
+		return c, 0, agent.Errorf(agent.InvalidInput, "import refused: the export is of session %s, not of %s", c.Session, in.Session).At("import")
+	case head.Import != in.Digest || head.Imported != c.ID || head.Digest != c.Head.Digest:
+		return c, 0, agent.Errorf(agent.Spent, "import refused: session %s has gone on since, and the export %s is used", in.Session, c.ID)
 	}
-	return c, c.Fresh(head.Updated)
+	return c, head.Version, c.Fresh(head.Updated)
 }

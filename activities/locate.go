@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -32,8 +31,9 @@ type LocateInput struct {
 	Reset bool `json:"reset,omitempty"`
 	// Silent tells that the run brings no message: the model has to have something
 	// to answer.
-	Silent bool      `json:"silent,omitempty"`
-	Begun  time.Time `json:"begun,omitzero"` // when the run did
+	Silent bool `json:"silent,omitempty"`
+	// Fence is that of the write which the step may make.
+	Fence agent.Fence `json:"fence"`
 	// State is the version of the session's state that the run's tools know.
 	State int `json:"state,omitempty"`
 }
@@ -43,6 +43,7 @@ type LocateResult struct {
 	Head    string            `json:"head,omitempty"`
 	Seq     int64             `json:"seq,omitempty"`
 	Version int64             `json:"version,omitempty"`
+	Chain   int64             `json:"chain,omitempty"` // as a SealResult has it
 	Numbers agent.Numbers     `json:"numbers,omitzero"`
 	Posts   []agent.Post      `json:"posts,omitempty"`
 	Inbox   agent.Inbox       `json:"inbox,omitzero"`
@@ -66,7 +67,7 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 			return out, err
 		}
 	}
-	out.Head, out.Seq, out.Version, out.Numbers = head.Digest, head.Seq, head.Version, head.Numbers
+	out.Head, out.Seq, out.Version, out.Chain, out.Numbers = head.Digest, head.Seq, head.Version, max(in.Fence.Chain, head.Fence.Chain), head.Numbers
 	out.Posts, out.Inbox = head.Posts, head.Inbox
 	view, err := d.Log.View(ctx, head.Digest)
 	if err != nil {
@@ -117,15 +118,16 @@ func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, vie
 }
 
 // share begins a session's log with a part of another's. The head is put at once:
-// it is what keeps the chunks from being collected, and from the other's deletion.
+// it is what keeps the chunks from being collected, and from the other's deletion. A
+// later attempt may find that the other has gone on: it replaces what it has read.
 func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, point agent.Point, out *LocateResult) (err error) {
 	if out.Head, out.Seq, err = d.Log.Cover(ctx, other.Digest, point.Seq()); err != nil {
 		return err
 	}
 	out.Numbers = other.Numbers
 	info := activity.GetInfo(ctx)
-	out.Version, err = d.putHead(ctx, store.Head{
-		V: agent.Version, Version: 1, Session: in.Session, Run: info.WorkflowExecution.RunID, Begun: in.Begun, Agent: point.Agent, Status: agent.Running,
+	out.Version, err = d.swapHead(ctx, store.Head{
+		V: agent.Version, Version: out.Version + 1, Session: in.Session, Fence: in.Fence, Run: info.WorkflowExecution.RunID, Agent: point.Agent, Status: agent.Running,
 		Digest: out.Head, Seq: out.Seq, State: other.State, Numbers: out.Numbers, Updated: info.ScheduledTime.UTC(),
 	})
 	return err

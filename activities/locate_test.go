@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
@@ -78,7 +77,7 @@ func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateRe
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	deeds.Register(env)
-	in := LocateInput{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Begun: time.Unix(1, 0)}
+	in := LocateInput{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
 	for range lost {
 		_, err = env.ExecuteActivity(Locate.Name, in)
 		require.NoError(t, err)

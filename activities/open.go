@@ -34,6 +34,8 @@ type OpenResult struct {
 	Head    string     `json:"head,omitempty"`
 	Seq     int64      `json:"seq,omitempty"`
 	Version int64      `json:"version,omitempty"`
+	// Fence is that of the run's claim: its writes go on from there.
+	Fence agent.Fence `json:"fence"`
 	// Numbers are the session's.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Posts   []agent.Post  `json:"posts,omitempty"`
@@ -63,7 +65,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	if err := readable(head); err != nil {
 		return OpenResult{}, err
 	}
-	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
+	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
@@ -82,21 +84,22 @@ func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *O
 	if out.Behind, out.Lost, err = d.behind(ctx, head, in.Session); err != nil {
 		return err
 	}
-	if slices.Contains(head.Claims, run) { // by an attempt whose answer was lost
+	switch {
+	case slices.Contains(head.Claims, run): // by an attempt whose answer was lost
+		out.Fence = head.Fence
 		return nil
+	case head.Run == run:
+		return agent.Errorf(agent.Stale, "run %s has stored a part of the log, and has begun before", run)
 	}
 	head.Claims = slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)])
 	slices.Reverse(head.Claims) // the latest last
 	head.Claims = append(head.Claims, run)
 	head.V, head.Session, head.Updated = agent.Version, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)
 	head.Version++
-	out.Version = head.Version
-	err = d.Log.Store().PutHead(ctx, head)
-	if errors.Is(err, agent.Stale) { // a late write of a run before this one: look again
-		again := durable.Within("start", err)
-		again.Retryable = true
-		return again
-	}
+	head.Fence = head.Fence.After(info.ScheduledTime.UnixMicro())
+	head.Fence.N, head.Fence.By = 1, Decision(run, "claim")
+	out.Fence = head.Fence
+	out.Version, err = d.swapHead(ctx, head)
 	return err
 }
 

@@ -120,24 +120,24 @@ func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_
 		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0:
 			return head, "", "", nil
 		}
-		head, err = d.keep(ctx, in.Session, execution, head, state)
+		head, err = d.keep(ctx, in, execution, head, state)
 		return head, state.Run, "", err
 	}
 	return head, "", "", nil
 }
 
 // keep stores the open part of a log that nobody will seal any more.
-func (d *Deeds) keep(ctx context.Context, session, execution string, head store.Head, state loop.State) (store.Head, error) {
+func (d *Deeds) keep(ctx context.Context, in LocateInput, execution string, head store.Head, state loop.State) (store.Head, error) {
 	tail := state.Log.Tail
-	digest, err := d.Log.Seal(ctx, state.Log.Head, session, state.Run, false, tail)
+	digest, err := d.Log.Seal(ctx, state.Log.Head, in.Session, state.Run, false, tail)
 	if err != nil {
 		return head, err
 	}
 	next := store.Head{
-		V: agent.Version, Version: head.Version + 1, Session: session, Run: state.Run, Execution: execution, Begun: state.Origin.Started, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
+		V: agent.Version, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
 		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
-	next.Version, err = d.putHead(ctx, next)
+	next.Fence.Chain, next.Version, err = d.putHead(ctx, next)
 	return next, err
 }
 

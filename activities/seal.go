@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,14 +26,15 @@ type SealInput struct {
 	Stored string       `json:"stored,omitempty"`
 	Agent  string       `json:"agent"`
 	Status agent.Status `json:"status"` // running, suspended, or the end that the run has come to
-	// Version is that of the session's head as the run knows it.
+	// Version is that of the session's head as the run knows it, and Fence that of this
+	// write.
 	Version int64         `json:"version"`
+	Fence   agent.Fence   `json:"fence"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Posts   []agent.Post  `json:"posts,omitempty"`
 	Inbox   agent.Inbox   `json:"inbox,omitzero"`
-	// Begun is when the run began, and State the version of the session's state.
-	Begun time.Time `json:"begun,omitzero"`
-	State int       `json:"state,omitempty"`
+	// State is the version of the session's state.
+	State int `json:"state,omitempty"`
 	// Imported is the export that the session came with.
 	Imported string `json:"imported,omitempty"`
 }
@@ -43,6 +43,9 @@ type SealInput struct {
 type SealResult struct {
 	Head    string `json:"head"`
 	Version int64  `json:"version"`
+	// Chain is that of the head's fence: another one than the step was given if it
+	// overtook writes of an execution that was reset.
+	Chain int64 `json:"chain"`
 }
 
 func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
@@ -54,11 +57,12 @@ func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
 			return SealResult{}, err
 		}
 	}
-	version, err := d.putHead(ctx, store.Head{
-		V: agent.Version, Version: in.Version + 1, Session: in.Session, Run: in.Run, Execution: activity.GetInfo(ctx).WorkflowExecution.RunID, Begun: in.Begun, Agent: in.Agent,
-		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: activity.GetInfo(ctx).ScheduledTime.UTC().Truncate(time.Millisecond),
+	info := activity.GetInfo(ctx)
+	chain, version, err := d.putHead(ctx, store.Head{
+		V: agent.Version, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
+		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
-	return SealResult{Head: digest, Version: version}, err
+	return SealResult{Head: digest, Version: version, Chain: chain}, err
 }
 
 // sealTail stores the open part of a log and returns the chunk's name.
@@ -72,39 +76,4 @@ func (d *Deeds) sealTail(ctx context.Context, in SealInput) (string, error) {
 		return "", agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
 	}
 	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.Running, events)
-}
-
-// late tells whether a head comes from an execution that was terminated, and whose
-// end a later run has stored.
-func late(stored, h store.Head) bool {
-	return stored.Recovered && stored.Execution == h.Execution
-}
-
-// succeeded tells whether a later run has begun than the one that a head comes from,
-// which was terminated.
-func succeeded(stored, h store.Head) bool {
-	n := len(stored.Claims)
-	return stored.Run == h.Run && n > 0 && stored.Claims[n-1] != h.Run
-}
-
-// putHead writes a head and returns its version. Where this run wrote one that
-// it does not know of (an attempt whose answer was lost, an execution that was
-// reset), that one is its own to replace; so is the late one of an older run, which
-// was terminated. A younger run's is not.
-func (d *Deeds) putHead(ctx context.Context, h store.Head) (int64, error) {
-	err := d.Log.Store().PutHead(ctx, h)
-	if !errors.Is(err, agent.Stale) {
-		return h.Version, err
-	}
-	stored, readErr := d.Log.Store().Head(ctx, h.Session)
-	switch {
-	case readErr != nil:
-		return 0, readErr
-	case stored.Run != h.Run && !stored.Begun.Before(h.Begun), late(stored, h), succeeded(stored, h):
-		return 0, err
-	case stored.Digest == h.Digest && stored.Status == h.Status && stored.Updated.Equal(h.Updated):
-		return stored.Version, nil // by an attempt of the same step
-	}
-	h.Version = stored.Version + 1
-	return h.Version, d.Log.Store().PutHead(ctx, h)
 }

@@ -68,7 +68,7 @@ type arrival struct {
 }
 
 func (a *arrival) arrive(ctx context.Context) error {
-	again, err := a.unused(ctx)
+	before, again, err := a.unused(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,8 +81,10 @@ func (a *arrival) arrive(ctx context.Context) error {
 		}
 		a.chunks++
 	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
 	head := a.file.Head
-	head.Version, head.Imported, head.Updated = 1, a.file.ID, time.Now().UTC().Truncate(time.Millisecond)
+	head.Version, head.Fence, head.Imported, head.Updated = before.Version+1, before.Fence.After(now.UnixMicro()), a.file.ID, now
+	head.Fence.N, head.Fence.By = 1, a.file.ID
 	if len(a.file.State) > 0 {
 		if head.Import, err = a.log.PutBlob(ctx, a.file.Envelope); err != nil {
 			return err
@@ -106,29 +108,29 @@ func (a *arrival) arrive(ctx context.Context) error {
 	return a.taken(ctx, run)
 }
 
-// unused refuses a session that is here already. again tells that it came with this
-// very file, and that no run has taken it up: the import was cut short, or refused
-// by a worker.
-func (a *arrival) unused(ctx context.Context) (again bool, err error) {
-	head, err := a.log.Head(ctx, a.file.Session)
-	none := errors.Is(err, agent.NotFound)
+// unused refuses a session that is here already, and returns where it stands. again
+// tells that it came with this very file, and that no run has taken it up: the import
+// was cut short, or refused by a worker.
+func (a *arrival) unused(ctx context.Context) (head store.Head, again bool, err error) {
+	head, err = a.log.Head(ctx, a.file.Session)
+	none := errors.Is(err, agent.NotFound) && len(head.Claims) == 0
 	switch {
-	case err != nil && !none:
-		return false, err
-	case !none && head.Imported == a.file.ID && (head.Version > 1 || head.Import == ""):
-		return false, a.spent()
+	case err != nil && !errors.Is(err, agent.NotFound):
+		return head, false, err
+	case !none && head.Imported == a.file.ID && head.Import == "":
+		return head, false, a.spent()
 	}
 	err = a.idle(ctx, a.file.Session)
 	if errors.Is(err, agent.Busy) { // it may be of this very file, and began just now
 		if now, readErr := a.log.Head(ctx, a.file.Session); readErr == nil && now.Imported == a.file.ID {
-			return false, a.spent()
+			return head, false, a.spent()
 		}
-		return false, agent.Errorf(agent.Busy, "import refused: session %s has a live run here", a.file.Session)
+		return head, false, agent.Errorf(agent.Busy, "import refused: session %s has a live run here", a.file.Session)
 	}
 	if again = !none && head.Imported == a.file.ID; err != nil || none || again {
-		return again, err
+		return head, again, err
 	}
-	return false, a.other()
+	return head, false, a.other()
 }
 
 func (a *arrival) spent() error {
@@ -141,7 +143,7 @@ func (a *arrival) other() error {
 
 // claim makes the session this import's own: of several at once one does.
 func (a *arrival) claim(ctx context.Context, head store.Head) error {
-	err := a.log.Store().PutHead(ctx, head)
+	_, err := a.log.SwapHead(ctx, head)
 	if !errors.Is(err, agent.Stale) {
 		return err
 	}
@@ -168,7 +170,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 		if err == nil {
 			head, err = a.log.Head(ctx, run.Session)
 		}
-		if err == nil && head.Version > 1 {
+		if err == nil && head.Import == "" {
 			return nil
 		}
 		if err != nil && ctx.Err() == nil {
@@ -186,7 +188,7 @@ func (a *arrival) taken(ctx context.Context, run *Run) error {
 // where it did, and has ended since.
 func (a *arrival) refused(ctx context.Context, run *Run) error {
 	head, err := a.log.Head(ctx, run.Session)
-	if err != nil || head.Version > 1 {
+	if err != nil || head.Import == "" {
 		return err
 	}
 	out, err := run.Result(ctx)

@@ -15,7 +15,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir is a store on files: chunks/ab/abcd… and heads/NAME.json in one folder.
+// Dir is a store on files: chunks/ab/abcd… and heads/NAME.json in one folder, and
+// gone/HASH.json with the numbers at which a deleted session stands.
 // Files are written in new/ and moved to their place, so that a reader and a
 // crash see an old file or a new one and never a half. A chunk was last put when
 // its file was last changed. All processes that use one session must see the
@@ -36,7 +37,7 @@ type DirOptions struct {
 // OpenDir opens a store in a folder of its own, which is made where it is missing.
 func OpenDir(root string, o *DirOptions) (*Dir, error) {
 	root, err := filepath.Abs(root)
-	for _, part := range []string{"chunks", "heads", "locks", unfinished} {
+	for _, part := range []string{"chunks", "heads", "gone", "locks", unfinished} {
 		err = cmp.Or(err, os.MkdirAll(filepath.Join(root, part), 0o700))
 	}
 	if err != nil {
@@ -118,7 +119,10 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	}
 	data, err := os.ReadFile(d.head(session))
 	if errors.Is(err, fs.ErrNotExist) {
-		return h, agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
+		if h, err = d.standing(session); err == nil {
+			err = agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
+		}
+		return h, err
 	}
 	if err != nil {
 		return h, agent.Errorf(agent.StoreUnavailable, "reading the head of session %s: %w", session, err)
@@ -127,6 +131,30 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
 	}
 	return h, nil
+}
+
+// standing is where a session without a head stands.
+func (d *Dir) standing(session string) (Head, error) {
+	h := Head{Session: session}
+	data, err := os.ReadFile(d.gone(session))
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	var left standing
+	if err == nil {
+		err = json.Unmarshal(data, &left)
+	}
+	if err != nil {
+		return h, agent.Errorf(agent.StoreUnavailable, "reading where the deleted session %s stands: %w", session, err)
+	}
+	h.Version, h.Fence = left.Version, left.Fence
+	return h, nil
+}
+
+// standing is what is left of a deleted session.
+type standing struct {
+	Version int64       `json:"version"`
+	Fence   agent.Fence `json:"fence"`
 }
 
 // PutHead implements [Store]. The lock keeps others out between the look and the
@@ -141,8 +169,8 @@ func (d *Dir) PutHead(ctx context.Context, h Head) error {
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return err
 	}
-	if old.Version != h.Version-1 {
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", h.Session, old.Version, h.Version-1)
+	if err := h.Over(old); err != nil {
+		return err
 	}
 	data, err := json.Marshal(h)
 	if err != nil {
@@ -193,6 +221,11 @@ func (d *Dir) head(session string) string {
 		name = hashed + digestOf([]byte(session))
 	}
 	return filepath.Join(d.root, "heads", name+headSuffix)
+}
+
+// gone names the file that says where a deleted session stands, without its name.
+func (d *Dir) gone(session string) string {
+	return filepath.Join(d.root, "gone", digestOf([]byte(session))+headSuffix)
 }
 
 // write puts a file in its place at once and durably.

@@ -100,6 +100,13 @@ func (d *Dir) DeleteHead(ctx context.Context, session string, version int64) err
 	case old.Version != version:
 		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, old.Version, version)
 	}
+	left, err := json.Marshal(standing{version + 1, old.Fence})
+	if err != nil {
+		return agent.Errorf(agent.Internal, "encoding where session %s stands: %w", session, err)
+	}
+	if err := d.write(d.gone(session), left); err != nil { // first: a crash leaves the head, which counts
+		return err
+	}
 	if err := remove(d.head(session)); err != nil {
 		return agent.Errorf(agent.StoreUnavailable, "deleting the head of session %s: %w", session, err)
 	}

@@ -17,7 +17,7 @@ import (
 //
 // A chunk's name there is its digest, a dot and the id of its key, so that one under
 // a new key stands beside the old one until that is deleted. Of a head nothing is
-// plain but its session, its version and the time. What was stored before there were
+// plain but its session, its version, its fence and the time. What was stored before there were
 // keys is read as it is.
 type Encrypted struct {
 	inner Store
@@ -172,6 +172,9 @@ func (e *Encrypted) open(stored Head) (Head, error) {
 	if err := json.Unmarshal(plain, &h); err != nil {
 		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: %w", what, err)
 	}
+	if h.Fence != stored.Fence {
+		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: its fence was changed; restore it from a backup of the store", what)
+	}
 	if h.Version != stored.Version {
 		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: it was version %d and stands as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
 	}
@@ -187,7 +190,7 @@ func (e *Encrypted) PutHead(ctx context.Context, h Head) error {
 	if err != nil {
 		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
 	}
-	return e.inner.PutHead(ctx, Head{V: h.V, Version: h.Version, Session: h.Session, Updated: h.Updated, Encrypted: e.ring.Encrypt(headPurpose+h.Session, plain)})
+	return e.inner.PutHead(ctx, Head{V: h.V, Version: h.Version, Session: h.Session, Fence: h.Fence, Updated: h.Updated, Encrypted: e.ring.Encrypt(headPurpose+h.Session, plain)})
 }
 
 // Heads implements [Store].

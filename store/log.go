@@ -39,11 +39,12 @@ func NewLog(s Store) *Log {
 func (l *Log) Store() Store { return l.store }
 
 // Head is the head of a session that has a log, or came with an export; else it
-// returns [agent.NotFound], also where a run has begun that stored nothing.
+// returns [agent.NotFound], also if a run has begun that stored nothing. The head
+// beside that error has the numbers from which a first write goes on.
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
-		return Head{}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
+		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
 	}
 	return h, err
 }

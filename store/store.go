@@ -30,12 +30,17 @@ type Store interface {
 	// is not. Who puts it at the same time either renews it before or puts it anew.
 	DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error)
 
-	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged]
-	// where it can't be read.
+	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged] if it
+	// can't be read. Beside NotFound stands a head that has nothing but the Session and,
+	// if the session was deleted, the Version and the Fence at which it stands: what
+	// begins it anew goes on from there.
 	Head(ctx context.Context, session string) (Head, error)
-	// PutHead replaces a session's head if the stored one has the version
-	// h.Version-1 (none is version 0), else it returns [agent.Stale] and
-	// changes nothing.
+	// PutHead replaces a session's head if the session stands at the version
+	// h.Version-1 and at no higher fence than h.Fence, as [Head.Over] says, else it
+	// returns [agent.Stale] and changes nothing. A session that never was stands at
+	// version 0. No version is given twice in a session, also not after a deletion: a
+	// write that was held back for an hour between the look and the put meets a version
+	// that is over. Runs write by [Log.PutHead], which looks again then, and compares.
 	PutHead(ctx context.Context, h Head) error
 	// Heads lists the head of every session whose name begins with prefix, in
 	// order of session. [agent.ChunkDamaged] tells of one head that can't be read,
@@ -43,7 +48,9 @@ type Store interface {
 	// ends it. What is put or deleted meanwhile may be in it or not.
 	Heads(ctx context.Context, prefix string) iter.Seq2[Head, error]
 	// DeleteHead removes a session's head if the stored one has the version, else
-	// it returns [agent.Stale] and changes nothing. One that is gone is no error.
+	// it returns [agent.Stale] and changes nothing. One that is gone is no error. It
+	// counts as a version: the session stands at version+1 then, and keeps its fence, so
+	// that no late write brings it back.
 	DeleteHead(ctx context.Context, session string, version int64) error
 }
 
@@ -58,16 +65,15 @@ type ChunkInfo struct {
 // the retention of Temporal's histories.
 type Head struct {
 	V       int    `json:"v"`
-	Version int64  `json:"version"` // 1, 2, 3 … over the session's life
+	Version int64  `json:"version"` // 1, 2, 3 …; never twice in a session
 	Session string `json:"session"`
-	Run     string `json:"run"` // the last run that wrote it
+	// Fence orders the writes of the session: see [Log.PutHead].
+	Fence agent.Fence `json:"fence,omitzero"`
+	Run   string      `json:"run"` // the last run that wrote it
 	// Execution is the run's execution that wrote it.
-	Execution string `json:"execution,omitempty"`
-	// Begun is when that run began. Of two runs the later one is right about the
-	// session: the other was terminated, and its last write came late.
-	Begun  time.Time    `json:"begun,omitzero"`
-	Agent  string       `json:"agent"`
-	Status agent.Status `json:"status"`
+	Execution string       `json:"execution,omitempty"`
+	Agent     string       `json:"agent"`
+	Status    agent.Status `json:"status"`
 	// Digest names the last sealed chunk.
 	Digest string `json:"digest"`
 	// Seq is the number of the log's last event.

@@ -24,6 +24,7 @@ type memory struct {
 	mu     sync.Mutex
 	chunks map[string]chunk
 	heads  map[string][]byte
+	gone   map[string]store.Head // where deleted sessions stand
 }
 
 type chunk struct {
@@ -31,7 +32,9 @@ type chunk struct {
 	put  time.Time
 }
 
-func newMemory() *memory { return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}} }
+func newMemory() *memory {
+	return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}, gone: map[string]store.Head{}}
+}
 
 // enter begins every method: a context that is over is a store that does not answer.
 func (m *memory) enter(ctx context.Context, doing string) error {
@@ -96,11 +99,12 @@ func (m *memory) DeleteChunk(ctx context.Context, digest string, before time.Tim
 	return true, nil
 }
 
-// stored is the head that is there; one of version 0 where none is.
+// stored is the head that is there, or where a session without one stands.
 func (m *memory) stored(session string) (h store.Head, err error) {
 	raw, ok := m.heads[session]
 	if !ok {
-		return store.Head{}, nil
+		left := m.gone[session]
+		return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, agent.Errorf(agent.NotFound, "session %s has no head", session)
 	}
 	if err := json.Unmarshal(raw, &h); err != nil {
 		return h, agent.Errorf(agent.ChunkDamaged, "the head of session %s can't be read: %w", session, err)
@@ -113,11 +117,7 @@ func (m *memory) Head(ctx context.Context, session string) (store.Head, error) {
 		return store.Head{}, err
 	}
 	defer m.mu.Unlock()
-	h, err := m.stored(session)
-	if err == nil && h.Version == 0 {
-		err = agent.Errorf(agent.NotFound, "session %s has no head", session)
-	}
-	return h, err
+	return m.stored(session)
 }
 
 func (m *memory) PutHead(ctx context.Context, h store.Head) error {
@@ -126,11 +126,11 @@ func (m *memory) PutHead(ctx context.Context, h store.Head) error {
 	}
 	defer m.mu.Unlock()
 	old, err := m.stored(h.Session)
-	if err != nil {
+	if err != nil && agent.CodeOf(err) != agent.NotFound {
 		return err
 	}
-	if old.Version != h.Version-1 {
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d, and can't become %d", h.Session, old.Version, h.Version)
+	if err := h.Over(old); err != nil {
+		return err
 	}
 	m.heads[h.Session], err = json.Marshal(h)
 	return err
@@ -165,13 +165,17 @@ func (m *memory) DeleteHead(ctx context.Context, session string, version int64) 
 	}
 	defer m.mu.Unlock()
 	old, err := m.stored(session)
-	if err != nil {
+	switch {
+	case agent.CodeOf(err) == agent.NotFound:
+		return nil
+	case err != nil:
 		return err
-	}
-	if old.Version != 0 && old.Version != version {
+	case old.Version != version:
 		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d", session, old.Version, version)
 	}
 	delete(m.heads, session)
+	old.Version++
+	m.gone[session] = old
 	return nil
 }
 

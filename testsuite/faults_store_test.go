@@ -168,6 +168,33 @@ var storeFaults = []struct {
 			return nil
 		}
 	}},
+	{"a fence that is not looked at", "a lower fence is refused", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			fence := h.Fence
+			old, _ := s.Store.Head(ctx, h.Session)
+			if old.Fence.Compare(fence) > 0 {
+				h.Fence = old.Fence
+			}
+			return s.Store.PutHead(ctx, h)
+		}
+	}},
+	{"a version that counts anew after a deletion", "a late twin writer changes nothing", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			old, err := s.Store.Head(ctx, h.Session)
+			if errors.Is(err, agent.NotFound) {
+				h.Version, h.Fence.Chain = old.Version+1, max(h.Fence.Chain, old.Fence.Chain+1)
+			}
+			return s.Store.PutHead(ctx, h)
+		}
+	}},
+	{"a write that takes what is there for its own", "a late twin writer changes nothing", func(s *badStore) {
+		s.putHead = func(ctx context.Context, h store.Head) error {
+			old, _ := s.Store.Head(ctx, h.Session)
+			h.Version, h.Fence.Chain = old.Version+1, max(h.Fence.Chain, old.Fence.Chain)
+			h.Fence.N = max(h.Fence.N, old.Fence.N)
+			return s.Store.PutHead(ctx, h)
+		}
+	}},
 	{"a session that is listed for each save", "a head is saved once", func(s *badStore) {
 		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
 			return func(yield func(store.Head, error) bool) {

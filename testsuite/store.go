@@ -45,6 +45,8 @@ var storeParts = []storePart{
 	{"a head is whole while it is written", headIsWhole},
 	{"a head is saved once", headIsSavedOnce},
 	{"of many writers of a head one wins", oneWriterWins},
+	{"a lower fence is refused", lowerFenceIsRefused},
+	{"a late twin writer changes nothing", lateTwinChangesNothing},
 	{"sessions of any name have heads of their own", anyName},
 	{"heads are listed", headsAreListed},
 	{"only the head that was seen is deleted", onlyTheSeenHeadIsDeleted},
@@ -298,7 +300,7 @@ func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 	for _, name := range []string{"s", long} {
 		require.NoError(t, s.DeleteHead(ctx, name, 1), "deleting a head that is not there")
 		for version := range int64(2) {
-			require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name}))
+			require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 7, N: version + 1, By: "b"}}))
 		}
 		require.ErrorIs(t, s.DeleteHead(ctx, name, 1), agent.Stale, "deleting a head by a version that is over")
 		_, err := s.Head(ctx, name)
@@ -307,8 +309,15 @@ func onlyTheSeenHeadIsDeleted(t testing.TB, s store.Store) {
 		_, err = s.Head(ctx, name)
 		require.ErrorIs(t, err, agent.NotFound, "a head that was deleted")
 		require.Empty(t, listedSessions(t, s, name), "a head that was deleted is listed")
-		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 3, Session: name}), agent.Stale, "the third version of a head that was deleted: a run that goes on finds nothing to go on from")
-		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: name}), "a session that was deleted may begin anew")
+		left, err := s.Head(ctx, name)
+		require.ErrorIs(t, err, agent.NotFound)
+		require.Equal(t, store.Head{Version: 3, Session: name, Fence: agent.Fence{Chain: 7, N: 2, By: "b"}}, left, "beside NotFound, a session that was deleted keeps its fence and the next version: no version is given twice")
+		for version := range int64(3) {
+			require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: version + 1, Session: name, Fence: agent.Fence{Chain: 8}}), agent.Stale, "version %d of a head that was deleted: a late write brings it back, or a run goes on that finds nothing to go on from", version+1)
+		}
+		require.ErrorIs(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 7, N: 1}}), agent.Stale, "a lower fence than a session had when it was deleted")
+		require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 4, Session: name, Fence: agent.Fence{Chain: 8}}), "a session that was deleted may begin anew")
+		require.ErrorIs(t, s.DeleteHead(ctx, name, 2), agent.Stale, "a late deletion of what it was before")
 	}
 }
 

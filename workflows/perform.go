@@ -97,7 +97,7 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Parent.Birth != nil})
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		return loop.Opened{
-			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
+			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Fence: o.Fence, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
 			Imported: o.Imported, Err: err,
 		}
 	})
@@ -106,10 +106,10 @@ func (r *run) open(ctx workflow.Context, e loop.Open) {
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	f := activities.Locate.Start(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
-	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Begun: r.state.Origin.Started, State: r.state.Spec.StateVersion})
+	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion})
 	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
-			Head: o.Head, Seq: o.Seq, Version: o.Version, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
+			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
 		}
 	})
@@ -141,8 +141,8 @@ const grace = 15 * time.Second
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
-		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version,
-		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), Begun: r.state.Origin.Started, State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
+		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version, Fence: r.fence(ctx),
+		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
 	}
 	if len(r.state.Log.Tail) == 0 {
 		in.Stored = r.state.Log.Head
@@ -168,8 +168,16 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 			r.sealApart(ctx, in)
 			return nil
 		}
-		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To, Chain: o.Chain}
 	})
+}
+
+// fence is that of the write which the machine has decided. A task that the server did
+// not take is done again at another time, and may decide otherwise under the number.
+func (r *run) fence(ctx workflow.Context) agent.Fence {
+	f := r.state.Log.Fence
+	f.By = activities.Decision(workflow.GetInfo(ctx).WorkflowExecution.RunID, workflow.Now(ctx).UTC().Format(time.RFC3339Nano))
+	return f
 }
 
 // sealSoon is the time in which a store keeps the end of a run.
@@ -188,7 +196,7 @@ func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}
 		}
-		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq, Chain: o.Chain}
 	})
 }
 

@@ -57,7 +57,7 @@ func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
 		return c, nil, agent.Errorf(agent.TooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
 	}
 	c.Head = store.Head{
-		V: agent.Version, Session: s.Session, Run: s.Run, Begun: s.Origin.Started, Agent: s.Spec.Name, Status: agent.Suspended,
+		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.Spec.Name, Status: agent.Suspended,
 		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Posts: s.Remembered(true), Inbox: s.Inbox(), Updated: s.Rest.Since,
 	}
 	return c, tail, nil
@@ -65,7 +65,7 @@ func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
 
 // Rest makes the content of a session at an end from its head.
 func Rest(h store.Head) Content {
-	h.Version, h.Imported, h.Import = 0, "", ""
+	h.Version, h.Fence, h.Imported, h.Import = 0, agent.Fence{}, "", ""
 	return Content{Head: h}
 }
 

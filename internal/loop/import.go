@@ -39,8 +39,9 @@ func (s *step) imported(in Imported) {
 		s.fail(err)
 		return
 	}
-	run, by := s.Run, s.Origin.Start.By
+	run, by, fence := s.Run, s.Origin.Start.By, s.Log.Fence
 	s.State = in.State.clone()
+	s.Log.goesOn(fence)
 	former := s.Run
 	s.V, s.Run = StateVersion, run
 	s.Origin.moved(former, in.Export)

@@ -42,6 +42,8 @@ type (
 		Head    string
 		Seq     int64
 		Version int64
+		// Fence is that from which the run's writes go on.
+		Fence   agent.Fence
 		Numbers agent.Numbers
 		Posts   []agent.Post
 		// Inbox is what the session's runs before this one have left.
@@ -65,6 +67,7 @@ type (
 		Head    string
 		Seq     int64
 		Version int64
+		Chain   int64 // as [Sealed] has it
 		Numbers agent.Numbers
 		Posts   []agent.Post
 		Inbox   agent.Inbox
@@ -121,6 +124,8 @@ type (
 		Head    string
 		Version int64
 		Seq     int64
+		// Chain is that of the fence that was stored; zero for the one that was decided.
+		Chain int64
 	}
 	// SealFailed tells that it could not be; where the error is retryable, a later
 	// attempt may succeed.

@@ -13,9 +13,12 @@ type Log struct {
 	// Head names the last sealed chunk; empty at a session's beginning.
 	Head string `json:"head,omitempty"`
 	// Version is that of the session's head in the store.
-	Version int64         `json:"version,omitempty"`
-	Seq     int64         `json:"seq"` // of the last event
-	Tail    []agent.Event `json:"tail,omitempty"`
+	Version int64 `json:"version,omitempty"`
+	// Fence is that of the last write outside of Temporal that the run has decided; who
+	// performs it names the decision.
+	Fence agent.Fence   `json:"fence,omitzero"`
+	Seq   int64         `json:"seq"` // of the last event
+	Tail  []agent.Event `json:"tail,omitempty"`
 	// Bytes is what the tail counts (see weight), and Sealed how much of that is being sealed.
 	Bytes  int `json:"bytes,omitempty"`
 	Sealed int `json:"sealed,omitempty"`
@@ -47,6 +50,13 @@ const (
 
 // opens sets where the session's log ends in the store.
 func (l *Log) opens(head string, seq, version int64) { l.Head, l.Seq, l.Version = head, seq, version }
+
+// goesOn takes over the fence from which the run's writes go on.
+func (l *Log) goesOn(f agent.Fence) { l.Fence = f }
+
+// writes numbers a write outside of Temporal, and written takes the chain that was stored.
+func (l *Log) writes()             { l.Fence.N++ }
+func (l *Log) written(chain int64) { l.Fence.Chain = max(l.Fence.Chain, chain) }
 
 // append numbers an event and puts it behind the tail.
 func (l *Log) append(e agent.Event, bytes int) {
@@ -87,11 +97,15 @@ func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
 func (l Log) carries() bool { return l.open() && (!l.Closed || l.Bytes > alongMost) }
 
 // seals begins a seal of all that there is.
-func (l *Log) seals() { l.Sealing, l.Sealed, l.Behind = l.Seq, l.Bytes, false }
+func (l *Log) seals() {
+	l.Sealing, l.Sealed, l.Behind = l.Seq, l.Bytes, false
+	l.writes()
+}
 
 // sealed drops from the tail what is stored.
 func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Head, l.Version, l.Sealing, l.Fault, l.Tries, l.Closed = in.Head, in.Version, 0, nil, 0, carrying
+	l.written(in.Chain)
 	rest := slices.IndexFunc(l.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(l.Tail)

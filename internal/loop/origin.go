@@ -75,6 +75,7 @@ func (s *step) begin(in Begin) {
 // opened takes the Spec, which no deploy changes any more for this run.
 func (s *step) opened(in Opened) {
 	s.goesOn(in.Head, in.Seq, in.Version, in.Numbers, in.Posts, in.Inbox)
+	s.Log.goesOn(in.Fence)
 	if in.Err != nil {
 		s.fail(in.Err)
 		return
@@ -112,6 +113,7 @@ func (s *step) opened(in Opened) {
 	if s.Origin.Start.From != nil || len(in.Behind) > 0 || old {
 		s.live(Locating)
 		s.Origin.Sources = in.Sources
+		s.Log.writes()
 		s.do(Locate{From: s.Origin.Start.From, Behind: in.Behind, Silent: s.silent(), Reset: s.Origin.Start.Carry == agent.CarryReset})
 		return
 	}
@@ -128,6 +130,7 @@ func (s *step) located(in Located) {
 		return
 	}
 	s.goesOn(in.Head, in.Seq, in.Version, in.Numbers, in.Posts, in.Inbox)
+	s.Log.written(in.Chain)
 	s.Origin.located(in)
 	s.list(s.Origin.Sources)
 }

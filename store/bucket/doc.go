@@ -41,9 +41,8 @@
 //
 // DeleteHead puts a grave in the place of the next version: who wants to write that
 // version and who wants to delete the one before compete for the same key. What was
-// below is then overwritten with nothing. A session that begins anew begins its next
-// life: PLACE counts lives first and versions of a life second, and so no key is ever
-// used for two heads.
+// below is then overwritten with nothing. A session that begins anew goes on behind the
+// grave, and so no key is ever used for two heads.
 //
 // Versions that are over can't be removed at once: a slow writer that has seen
 // version N could then create N+1 in a place that is empty again, and believe that it
@@ -52,9 +51,11 @@
 // PutHead or the Heads that finds it. What is left to chance is a service that
 // executes a request 29 minutes after its sender has given it up, or clocks that are
 // that far apart; and that writer would own nothing but a name: what readers and other
-// writers see is the newest place.
+// writers see is the newest place. A writer that finds that it took longer than its
+// minute, as in a process that was stopped, takes back what it wrote.
 //
 // The grave of a session is removed like this too, by Heads. Then gone/HASH, a few
-// bytes under the SHA-256 of its name, remember how many lives it had. They may be
-// deleted after a day, as by a rule of the bucket.
+// bytes under the SHA-256 of its name, say at which version and fence it stands. They
+// may be deleted when no process that was stopped can wake up any more, as after a month
+// by a rule of the bucket.
 package bucket

@@ -18,7 +18,11 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 			return store.Head{}, s.unavailable(err, "looking for the head of session %s in", session)
 		}
 		if len(list) == 0 || list[0].dead() {
-			return store.Head{}, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+			h, err := s.none(ctx, session, list)
+			if err == nil {
+				err = agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+			}
+			return h, err
 		}
 		h, ok, err := s.head(ctx, list[0])
 		if ok || err != nil {
@@ -28,10 +32,42 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	return store.Head{}, s.unavailable(errBusy, "reading the head of session %s from", session)
 }
 
+// none is where a session without a head stands.
+func (s *Store) none(ctx context.Context, session string, list []place) (store.Head, error) {
+	key := goneKey(session)
+	if len(list) > 0 {
+		key = list[0].key()
+	}
+	left, err := s.buried(ctx, key)
+	if err == nil && left.Version == 0 && len(list) > 0 { // removed meanwhile, by who lists
+		left, err = s.buried(ctx, goneKey(session))
+	}
+	if err != nil {
+		return store.Head{}, s.unavailable(err, "looking for the head of session %s in", session)
+	}
+	return store.Head{Session: session, Version: left.Version, Fence: left.Fence}, nil
+}
+
+// standing is where a session stands, by its newest places. Of a head that can't be
+// read the version counts.
+func (s *Store) standing(ctx context.Context, session string, list []place) (store.Head, error) {
+	if len(list) == 0 || list[0].dead() {
+		return s.none(ctx, session, list)
+	}
+	h, ok, err := s.head(ctx, list[0])
+	if err != nil && !errors.Is(err, agent.ChunkDamaged) {
+		return h, err
+	}
+	if !ok { // damaged, or replaced just now: then the write will find its place taken
+		h = store.Head{Session: session, Version: list[0].version}
+	}
+	return h, nil
+}
+
 // head reads the head in a place; ok tells that it is still there.
 func (s *Store) head(ctx context.Context, p place) (h store.Head, ok bool, err error) {
 	data, err := s.read(ctx, p.key())
-	if missing(err) || err == nil && string(data) == grave {
+	if missing(err) || err == nil && string(data) == emptied {
 		return h, false, nil
 	}
 	if err != nil {
@@ -55,32 +91,57 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	data = padded(data, graveSize+1)
 	if err := s.heeded(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	look := s.now().Round(0) // by the wall: a machine that sleeps stops the other clock
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	list, err := s.places(ctx, h.Session, most)
+	list, err := s.places(within, h.Session, most)
 	if err != nil {
 		return s.unavailable(err, "looking for the head of session %s in", h.Session)
 	}
-	next, version, err := s.next(ctx, h.Session, list)
+	old, err := s.standing(within, h.Session, list)
 	if err != nil {
-		return s.unavailable(err, "looking for the head of session %s in", h.Session)
+		return err
 	}
-	if version != h.Version-1 {
-		return agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", h.Session, version, h.Version-1)
+	if err := h.Over(old); err != nil {
+		return err
 	}
-	switch err := s.create(ctx, next.key(), data); {
+	next := place{session: h.Session, version: h.Version}
+	switch err := s.create(within, next.key(), data); {
 	case taken(err):
 		return agent.Errorf(agent.Stale, "the head of session %s has version %d already: another run wrote it", h.Session, h.Version)
 	case err != nil:
 		return s.unavailable(err, "writing the head of session %s to", h.Session)
+	case s.now().Sub(look) > patience:
+		return s.overtaken(ctx, next)
 	}
 	if len(list) > 0 {
-		_ = s.tidy(ctx, list, false) // the head is written, whatever comes of this
+		_ = s.tidy(within, list, false) // the head is written, whatever comes of this
 	}
 	return nil
+}
+
+// overtaken looks after a write that took so long that its place may have been taken and
+// be empty again: the session then stands beyond it, and it is removed.
+func (s *Store) overtaken(ctx context.Context, written place) error {
+	list, err := s.places(ctx, written.session, 1)
+	left := grave{}
+	if err == nil {
+		left, err = s.buried(ctx, goneKey(written.session))
+	}
+	if err != nil {
+		return s.unavailable(err, "looking for the head of session %s in", written.session)
+	}
+	if len(list) > 0 && list[0].version == written.version && left.Version < written.version {
+		return nil
+	}
+	if err := s.remove(ctx, written.key()); err != nil {
+		return s.unavailable(err, "removing a late head of session %s from", written.session)
+	}
+	return agent.Errorf(agent.Stale, "the head of session %s has version %d for long: another run wrote it", written.session, written.version)
 }
 
 // DeleteHead implements [store.Store]. Where the head that is there can't be read, its
@@ -114,14 +175,16 @@ func (s *Store) dig(ctx context.Context, session string, version int64) ([]place
 	if err != nil || len(list) == 0 || list[0].dead() {
 		return list, err
 	}
-	next, stored, err := s.next(ctx, session, list)
-	if err != nil {
+	top := list[0]
+	if top.version != version {
+		return nil, agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, top.version, version)
+	}
+	h, _, err := s.head(ctx, top) // of one that can't be read the version counts
+	if err != nil && !errors.Is(err, agent.ChunkDamaged) {
 		return nil, err
 	}
-	if stored != version {
-		return nil, agent.Errorf(agent.Stale, "the head of session %s has version %d, not %d: another run wrote it", session, stored, version)
-	}
-	return list, s.create(ctx, next.key(), []byte(grave))
+	top.version++
+	return list, s.create(ctx, top.key(), grave{top.version, h.Fence}.encode())
 }
 
 // bury overwrites what is in the places of a session that was deleted; it was in them
@@ -131,7 +194,7 @@ func (s *Store) bury(ctx context.Context, list []place) error {
 		if p.dead() {
 			continue
 		}
-		if err := s.write(ctx, p.key(), []byte(grave)); err != nil {
+		if err := s.write(ctx, p.key(), []byte(emptied)); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,11 @@
 package bucket
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // Keys of heads are heads/SESSION!PLACE.
@@ -24,8 +28,6 @@ const (
 	pieceDigits = 200
 	pieceEnd    = "~/"
 	placeDigits = 16
-	// versionBits are those of a place that count versions; the others count lives.
-	versionBits = 40
 )
 
 // headPrefix begins the keys of the heads of all sessions whose names begin so.
@@ -41,26 +43,50 @@ func headPrefix(session string) string {
 	return key.String()
 }
 
-// goneKey is where a session's lives are remembered when nothing else is left of it.
+// goneKey says where a session stands when nothing else is left of it.
 func goneKey(session string) string {
 	return fmt.Sprintf("%s%x", goneFolder, sha256.Sum256([]byte(session)))
 }
 
 // place is one version of a session's head: an object, or where one may be created.
 type place struct {
-	session       string
-	life, version int64
-	size          int64     // of the object, in bytes
-	put           time.Time // when it was written, by the service's clock
+	session string
+	version int64
+	size    int64     // of the object, in bytes
+	put     time.Time // when it was written, by the service's clock
 }
 
-// grave is what an object of a deleted head has in it. A head is always longer.
-const grave = "gone"
+// grave is what stands in the place of a deleted head's next version, and gone/HASH
+// after it.
+type grave struct {
+	Version int64       `json:"version"`
+	Fence   agent.Fence `json:"fence"`
+}
 
-func (p place) dead() bool { return p.size == int64(len(grave)) }
+// graveSize is the length of a grave, by which it is told, in bytes. A head is longer.
+const graveSize = 160
+
+// emptied is what is written over the versions of a deleted head.
+const emptied = "gone"
+
+func (g grave) encode() []byte {
+	data, _ := json.Marshal(g) // numbers and a text
+	if len(data) > graveSize {
+		g.Fence.By = ""
+		data, _ = json.Marshal(g)
+	}
+	return padded(data, graveSize)
+}
+
+// padded makes JSON as long as it has to be.
+func padded(data []byte, size int) []byte {
+	return append(data, bytes.Repeat([]byte(" "), max(0, size-len(data)))...)
+}
+
+func (p place) dead() bool { return p.size == graveSize }
 
 func (p place) key() string {
-	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.life<<versionBits|p.version))
+	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.version))
 }
 
 // placeOf reads a place off an object; ok tells whether it is one.
@@ -71,8 +97,7 @@ func placeOf(o *blob.ListObject) (p place, ok bool) {
 		return p, false
 	}
 	n, err := strconv.ParseUint(number, 16, 64)
-	n = ^n
-	return place{string(session), int64(n >> versionBits), int64(n & (1<<versionBits - 1)), o.Size, o.ModTime}, err == nil
+	return place{string(session), int64(^n), o.Size, o.ModTime}, err == nil
 }
 
 // places are the newest places of a session, the newest first.
@@ -92,32 +117,16 @@ func (s *Store) places(ctx context.Context, session string, most int) (list []pl
 	return list, err
 }
 
-// next is the place of the next version, and version that of the head that is there,
-// 0 where none is.
-func (s *Store) next(ctx context.Context, session string, list []place) (next place, version int64, err error) {
-	next = place{session: session, life: 1, version: 1}
-	switch {
-	case len(list) == 0:
-		next.life, err = s.lives(ctx, session)
-		next.life++
-	case list[0].dead():
-		next.life = list[0].life + 1
-	default:
-		next.life, next.version = list[0].life, list[0].version+1
-	}
-	return next, next.version - 1, err
-}
-
-// lives is how many lives a session had of which nothing else is left.
-func (s *Store) lives(ctx context.Context, session string) (int64, error) {
-	data, err := s.read(ctx, goneKey(session))
+// buried reads the grave in a place; it is empty where there is none.
+func (s *Store) buried(ctx context.Context, key string) (g grave, err error) {
+	data, err := s.read(ctx, key)
 	if missing(err) {
-		return 0, nil
+		return g, nil
 	}
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = json.Unmarshal(data, &g)
 	}
-	return strconv.ParseInt(string(data), 10, 64)
+	return g, err
 }
 
 // What keeps a slow writer from creating a version that was there already; see the
@@ -145,7 +154,11 @@ func (s *Store) tidy(ctx context.Context, list []place, whole bool) error {
 		}
 	}
 	if top := list[0]; whole && !left && top.dead() && top.put.Before(long) {
-		if err := s.write(ctx, goneKey(top.session), strconv.AppendInt(nil, top.life, 10)); err != nil {
+		left, err := s.buried(ctx, top.key())
+		if err != nil || left.Version == 0 {
+			return err
+		}
+		if err := s.write(ctx, goneKey(top.session), left.encode()); err != nil {
 			return err
 		}
 		return s.remove(ctx, top.key())

@@ -85,8 +85,8 @@ func TestVersionsThatAreOverAreRemovedAWhileAfter(t *testing.T) {
 	require.Len(t, keys(t, b, "heads/"), 1, "a session that nobody writes any more is tidied by who lists")
 }
 
-// Nothing of a deleted session is left but how many lives it had, and it may begin
-// anew at any time.
+// Nothing of a deleted session is left but where it stands, and it may begin anew at
+// any time.
 func TestADeletedSessionIsGone(t *testing.T) {
 	s, b := pair(t)
 	put(t, s, "ana", 1, 2)
@@ -94,17 +94,20 @@ func TestADeletedSessionIsGone(t *testing.T) {
 	require.NotContains(t, content(t, b), "run-", "what was said is gone at once")
 	require.NoError(t, s.DeleteHead(t.Context(), "ana", 2), "again is no error")
 
-	put(t, s, "ana", 1)
-	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 3, Session: "ana"}), agent.Stale, "a run of the life before")
-	require.NoError(t, s.DeleteHead(t.Context(), "ana", 1))
+	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 3, Session: "ana"}), agent.Stale, "a run of before")
+	put(t, s, "ana", 4)
+	require.NoError(t, s.DeleteHead(t.Context(), "ana", 4))
 	s.Later(later)
 	require.Empty(t, listed(t, s))
 	require.Empty(t, keys(t, b, "heads/"))
 	require.Len(t, keys(t, b, "gone/"), 1)
+	left, err := s.Head(t.Context(), "ana")
+	require.ErrorIs(t, err, agent.NotFound)
+	require.Equal(t, store.Head{Session: "ana", Version: 5}, left)
 
-	put(t, s, "ana", 1, 2)
+	put(t, s, "ana", 6, 7)
 	key := keys(t, b, "heads/")[0]
-	require.Equal(t, "fffffcfffffffffd", key[len(key)-16:], "version 2 of the third life: no key is used twice")
+	require.Equal(t, "fffffffffffffff8", key[len(key)-16:], "version 7: no key is used twice")
 	require.Equal(t, []string{"ana"}, listed(t, s))
 }
 
@@ -213,6 +216,52 @@ func TestASlowWriterFindsItsPlaceTaken(t *testing.T) {
 	require.Equal(t, []string{"s"}, listed(t, s))
 	close(proceed)
 	require.ErrorIs(t, <-result, agent.Stale)
+}
+
+// A writer that was stopped for an hour between its look and its write finds its place
+// empty, since all that was over is removed: what it writes is removed too.
+func TestAWriterThatWasStoppedForLongOwnsNothing(t *testing.T) {
+	for name, deleted := range map[string]bool{"where others have written": false, "where the session was deleted": true} {
+		t.Run(name, func(t *testing.T) {
+			come, proceed := make(chan struct{}), make(chan struct{})
+			slow := false
+			client := server(t, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if slow && r.Method == http.MethodPut {
+						slow = false
+						close(come)
+						<-proceed
+					}
+					next.ServeHTTP(w, r)
+				})
+			})
+			stopped, s := in(t, client, "fermata"), in(t, client, "fermata")
+			put(t, stopped, "s", 1)
+			put(t, s, "other", 1) // each has seen that the server heeds conditions
+			slow = true
+			result := make(chan error)
+			go func() {
+				result <- stopped.PutHead(t.Context(), store.Head{V: 1, Version: 2, Session: "s", Run: "stopped"})
+			}()
+			<-come
+			put(t, s, "s", 2, 3)
+			if deleted {
+				require.NoError(t, s.DeleteHead(t.Context(), "s", 3))
+			}
+			s.Later(later)
+			stopped.Later(later)
+			listed(t, s)
+			close(proceed)
+			require.ErrorIs(t, <-result, agent.Stale)
+			h, err := s.Head(t.Context(), "s")
+			if deleted {
+				require.ErrorIs(t, err, agent.NotFound)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "run-3", h.Run)
+		})
+	}
 }
 
 // What a service refuses or does not answer may be mended, and is never taken for

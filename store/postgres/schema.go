@@ -12,10 +12,16 @@ import (
 // migrations make the tables; the n-th brings them from version n-1 to n. One
 // that was released is never changed. {schema} is the schema's name.
 var migrations = []string{`
+-- A row stays when its session is deleted, without the name and the head: no version
+-- is given twice.
 CREATE TABLE {schema}.heads (
-	session text COLLATE "C" PRIMARY KEY,
+	name    bytea  PRIMARY KEY, -- SHA-256 of the session's name
+	session text   COLLATE "C" UNIQUE,
 	version bigint NOT NULL,
-	head    json   NOT NULL
+	chain   bigint NOT NULL, -- these three are the fence
+	n       bigint NOT NULL,
+	by      text   NOT NULL,
+	head    json
 );
 CREATE TABLE {schema}.chunks (
 	digest text COLLATE "C" PRIMARY KEY,

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,17 +152,25 @@ func (s *Store) DeleteChunk(ctx context.Context, digest string, before time.Time
 	return gone, nil
 }
 
+// key names a session's row.
+func key(session string) []byte {
+	sum := sha256.Sum256([]byte(session))
+	return sum[:]
+}
+
 // Head implements [store.Store].
 func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
-	var data []byte
-	err := s.pool.QueryRow(ctx, `SELECT head FROM `+s.schema+`.heads WHERE session = $1`, session).Scan(&data)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return store.Head{}, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
+	none := store.Head{Session: session}
+	var head []byte
+	err := s.pool.QueryRow(ctx, `SELECT head, version, chain, n, by FROM `+s.schema+`.heads WHERE name = $1`, key(session)).
+		Scan(&head, &none.Version, &none.Fence.Chain, &none.Fence.N, &none.Fence.By)
+	if err == nil && head != nil {
+		return decode(session, head)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return store.Head{}, s.unavailable(err, "reading the head of session %s from %s", session, s.name)
 	}
-	return decode(session, data)
+	return none, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
 }
 
 func decode(session string, data []byte) (h store.Head, err error) {
@@ -177,23 +186,26 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
 	}
-	swap := `UPDATE ` + s.schema + `.heads SET version = $2, head = $3::json WHERE session = $1 AND version = $2 - 1`
+	// What store.Head.Over says, in one statement.
+	swap := `UPDATE ` + s.schema + `.heads SET session = $2, version = $3, chain = $4, n = $5, by = $6, head = $7::json
+		WHERE name = $1 AND version = $3 - 1 AND (chain, n) <= ($4, $5)`
 	if h.Version == 1 {
-		swap = `INSERT INTO ` + s.schema + `.heads (session, version, head) VALUES ($1, $2, $3::json) ON CONFLICT DO NOTHING`
+		swap = `INSERT INTO ` + s.schema + `.heads (name, session, version, chain, n, by, head) VALUES ($1, $2, $3, $4, $5, $6, $7::json) ON CONFLICT DO NOTHING`
 	}
-	tag, err := s.pool.Exec(ctx, swap, h.Session, h.Version, string(data))
+	tag, err := s.pool.Exec(ctx, swap, key(h.Session), h.Session, h.Version, h.Fence.Chain, h.Fence.N, h.Fence.By, string(data))
 	if err != nil {
 		return s.unavailable(err, "writing the head of session %s to %s", h.Session, s.name)
 	}
 	if tag.RowsAffected() == 0 {
-		return agent.Errorf(agent.Stale, "the head of session %s does not have version %d: another run wrote it", h.Session, h.Version-1)
+		return agent.Errorf(agent.Stale, "session %s does not stand at version %d, or at a higher fence: another run wrote it", h.Session, h.Version-1)
 	}
 	return nil
 }
 
 // DeleteHead implements [store.Store].
 func (s *Store) DeleteHead(ctx context.Context, session string, version int64) error {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM `+s.schema+`.heads WHERE session = $1 AND version = $2`, session, version)
+	tag, err := s.pool.Exec(ctx, `UPDATE `+s.schema+`.heads SET session = NULL, head = NULL, version = version + 1
+		WHERE name = $1 AND version = $2 AND head IS NOT NULL`, key(session), version)
 	left := false
 	if err == nil && tag.RowsAffected() == 0 {
 		err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+s.schema+`.heads WHERE session = $1)`, session).Scan(&left)

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// putTries bounds how often a head is put again since another write came between the
+// look and the put. Each time somebody else's was stored.
+const putTries = 10
+
+// PutHead stores what a run has decided to be its session's head, if its fence is
+// higher than that of the stored head, and returns the version that it has then.
+// h.Version is one more than the version that the run knows; if the stored head has
+// moved since, the fences decide. Another attempt at a write that is stored already
+// changes nothing and is no error.
+//
+// [agent.Stale] refuses a lower fence, and a head of a session that was deleted: for
+// ever, since the fence of what is stored only rises. [agent.InvalidInput] refuses a
+// head without a fence. Other errors are those of the store.
+func (l *Log) PutHead(ctx context.Context, h Head) (version int64, err error) {
+	for range putTries {
+		stored, err := l.swap(ctx, h)
+		switch {
+		case err == nil || !errors.Is(err, agent.Stale):
+			return stored.Version, err
+		case stored.gone:
+			return 0, agent.Errorf(agent.Stale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
+		case h.Fence.Compare(stored.Fence) <= 0:
+			return 0, agent.Errorf(agent.Stale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
+		}
+		h.Version = stored.Version + 1
+	}
+	return 0, agent.Errorf(agent.StoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
+}
+
+// SwapHead stores a head that was made from the stored one, as a claim is, if that
+// still has the version h.Version-1. A head that is stored already is no error.
+//
+// [agent.Stale] tells that another head was stored meanwhile: whoever still wants to
+// write reads it first. Other errors are those of [Log.PutHead].
+func (l *Log) SwapHead(ctx context.Context, h Head) (version int64, err error) {
+	stored, err := l.swap(ctx, h)
+	if err != nil {
+		return 0, err
+	}
+	return stored.Version, nil
+}
+
+// Over refuses, with [agent.Stale], a head that may not replace the stored one: if the
+// stored one has another version than h.Version-1, or a higher fence. Every store's
+// PutHead calls it, or does the same, with nothing between this look and the write.
+// stored is what [Store] returns for the session, also beside [agent.NotFound].
+func (h Head) Over(stored Head) error {
+	switch {
+	case stored.Version != h.Version-1:
+		return agent.Errorf(agent.Stale, "session %s stands at version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
+	case h.Fence.Compare(stored.Fence) < 0:
+		return agent.Errorf(agent.Stale, "session %s was last written by number %d of chain %d: number %d of chain %d comes too late", h.Session, stored.Fence.N, stored.Fence.Chain, h.Fence.N, h.Fence.Chain)
+	}
+	return nil
+}
+
+// seen is what a swap has found.
+type seen struct {
+	Head
+	gone bool // the session has no head
+}
+
+// swap puts a head over the version before it. If that is not the stored one, the
+// error is [agent.Stale], and what is stored stands beside it; but not if the stored
+// head comes of the same decision.
+func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
+	if h.Fence.Chain <= 0 || h.Fence.N < 0 {
+		return seen{}, agent.Errorf(agent.InvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
+	}
+	stale := l.store.PutHead(ctx, h)
+	if !errors.Is(stale, agent.Stale) {
+		return seen{Head: h}, stale
+	}
+	stored, err := l.store.Head(ctx, h.Session)
+	gone := errors.Is(err, agent.NotFound)
+	switch {
+	case err != nil && !gone:
+		return seen{}, err
+	case !gone && stored.Fence == h.Fence:
+		return seen{Head: stored}, nil
+	}
+	return seen{stored, gone}, stale
+}

@@ -1,0 +1,172 @@
+package testsuite
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// fenced is a version of the head of session "s".
+func fenced(version, chain, n int64, by string) store.Head {
+	return store.Head{V: 1, Version: version, Session: "s", Fence: agent.Fence{Chain: chain, N: n, By: by}, Run: by}
+}
+
+func lowerFenceIsRefused(t testing.TB, s store.Store) {
+	ctx := t.Context()
+	require.NoError(t, s.PutHead(ctx, fenced(1, 5, 3, "first")))
+	for _, lower := range []store.Head{fenced(2, 5, 2, "late"), fenced(2, 4, 9, "late"), fenced(2, 0, 0, "")} {
+		require.ErrorIs(t, s.PutHead(ctx, lower), agent.Stale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
+	}
+	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: a head is stored once more under another key")
+	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts anew")
+	h, err := s.Head(ctx, "s")
+	require.NoError(t, err)
+	require.Equal(t, fenced(3, 6, 1, "next"), h, "the head that was put last")
+}
+
+// held is a store that holds back one put of a head, or one deletion.
+type held struct {
+	store.Store
+	come, proceed chan struct{}
+}
+
+func (s *held) wait() {
+	select {
+	case s.come <- struct{}{}:
+		<-s.proceed
+	case <-s.proceed: // only the first is held back
+	}
+}
+
+func (s *held) PutHead(ctx context.Context, h store.Head) error {
+	s.wait()
+	return s.Store.PutHead(ctx, h)
+}
+
+func (s *held) DeleteHead(ctx context.Context, session string, version int64) error {
+	s.wait()
+	return s.Store.DeleteHead(ctx, session, version)
+}
+
+// twin is a write that is held back and let go after its successor.
+type twin struct {
+	name   string
+	before []store.Head // that are stored when it begins
+	late   func(context.Context, *store.Log) error
+	next   []func(context.Context, *store.Log) error
+}
+
+type write = func(context.Context, *store.Log) error
+
+func puts(h store.Head) write {
+	return func(ctx context.Context, l *store.Log) error { _, err := l.PutHead(ctx, h); return err }
+}
+
+func swaps(h store.Head) write {
+	return func(ctx context.Context, l *store.Log) error { _, err := l.SwapHead(ctx, h); return err }
+}
+
+func deletes(version int64) write {
+	return func(ctx context.Context, l *store.Log) error { return l.Store().DeleteHead(ctx, "s", version) }
+}
+
+// twins are all kinds of writes. A version is what the writer believes it to be.
+var twins = []twin{
+	{"a seal, after its own second attempt and the run's end", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{puts(fenced(2, 5, 2, "seal")), puts(fenced(3, 5, 3, "end"))}},
+	{"a seal, after the next run has begun and ended", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{swaps(fenced(2, 6, 1, "next")), puts(fenced(3, 6, 2, "end of next"))}},
+	{"a seal, after its run was ended from outside and the next run has stored its end", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{swaps(fenced(2, 6, 1, "next")), puts(fenced(3, 6, 2, "recovered"))}},
+	{"a seal of an execution, after it was reset", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "before the reset")), []write{puts(fenced(2, 5, 2, "after the reset"))}},
+	{"a seal, after its session was deleted", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{deletes(1)}},
+	{"a seal, after its session was deleted and has begun anew", []store.Head{fenced(1, 5, 1, "claim")},
+		puts(fenced(2, 5, 2, "seal")), []write{deletes(1), swaps(fenced(3, 6, 1, "anew"))}},
+	{"a session's first seal, after its second attempt, the end and the deletion", nil,
+		puts(fenced(1, 5, 1, "seal")), []write{puts(fenced(1, 5, 1, "seal")), puts(fenced(2, 5, 2, "end")), deletes(2)}},
+	{"a claim, after another run's", []store.Head{fenced(1, 5, 1, "end")},
+		swaps(fenced(2, 6, 1, "claim")), []write{swaps(fenced(2, 6, 1, "other")), puts(fenced(3, 6, 2, "end of other"))}},
+	{"a claim, after its own second attempt and the run's end", []store.Head{fenced(1, 5, 1, "end")},
+		swaps(fenced(2, 6, 1, "claim")), []write{swaps(fenced(2, 6, 1, "claim")), puts(fenced(3, 6, 2, "end"))}},
+	{"an import, after another one that was taken up", nil,
+		swaps(fenced(1, 5, 1, "import")), []write{swaps(fenced(1, 6, 1, "other")), puts(fenced(2, 7, 1, "run of other"))}},
+	{"a fork's first head, after its own second attempt", []store.Head{fenced(1, 5, 1, "claim")},
+		swaps(fenced(2, 5, 2, "fork")), []write{swaps(fenced(2, 5, 2, "fork again")), puts(fenced(3, 5, 3, "end"))}},
+	{"a head under a new key, after a seal", []store.Head{fenced(1, 5, 1, "claim")},
+		swaps(fenced(2, 5, 1, "claim")), []write{puts(fenced(2, 5, 2, "end"))}},
+	{"a deletion, after a seal", []store.Head{fenced(1, 5, 1, "claim")},
+		deletes(1), []write{puts(fenced(2, 5, 2, "end"))}},
+	{"a deletion, after another one and a new beginning", []store.Head{fenced(1, 5, 1, "claim")},
+		deletes(1), []write{deletes(1), swaps(fenced(3, 6, 1, "anew"))}},
+}
+
+// lateTwinChangesNothing holds back each kind of write until its successors are stored,
+// and repeats it once more later.
+func lateTwinChangesNothing(t testing.TB, s store.Store) {
+	ctx := t.Context()
+	for i, w := range twins {
+		forget(t, s)
+		left, _ := s.Head(ctx, "s")
+		base := numbers{left.Version, left.Fence.Chain}
+		on := &based{Store: s, base: base}
+		for _, h := range w.before {
+			require.NoError(t, on.PutHead(ctx, h), "%d: %s", i, w.name)
+		}
+		slow := &held{Store: on, come: make(chan struct{}), proceed: make(chan struct{})}
+		result := make(chan error, 1)
+		go func() { result <- w.late(ctx, store.NewLog(slow)) }()
+		<-slow.come
+		for _, next := range w.next {
+			require.NoError(t, next(ctx, store.NewLog(on)), "%s: what comes after it", w.name)
+		}
+		want, wantErr := s.Head(ctx, "s")
+		close(slow.proceed)
+		_ = <-result // it may be told that it is stored, where it is
+		for range 2 {
+			got, err := s.Head(ctx, "s")
+			require.Equal(t, agent.CodeOf(wantErr), agent.CodeOf(err), "%s: the head after the late write", w.name)
+			require.Equal(t, want, got, "%s, that was held back, has changed the head: what a run has stored is silently gone", w.name)
+			_ = w.late(ctx, store.NewLog(on))
+		}
+	}
+}
+
+// forget deletes the session's head, if it has one.
+func forget(t testing.TB, s store.Store) {
+	h, err := s.Head(t.Context(), "s")
+	if err == nil {
+		require.NoError(t, s.DeleteHead(t.Context(), "s", h.Version))
+	}
+}
+
+// numbers are where a session stands that was deleted.
+type numbers struct{ version, chain int64 }
+
+// based lets a twin count from 1 in a session that was deleted before.
+type based struct {
+	store.Store
+	base numbers
+}
+
+func (b *based) PutHead(ctx context.Context, h store.Head) error {
+	h.Version += b.base.version
+	h.Fence.Chain += b.base.chain
+	return b.Store.PutHead(ctx, h)
+}
+
+func (b *based) Head(ctx context.Context, session string) (store.Head, error) {
+	h, err := b.Store.Head(ctx, session)
+	h.Version -= b.base.version
+	h.Fence.Chain -= b.base.chain
+	return h, err
+}
+
+func (b *based) DeleteHead(ctx context.Context, session string, version int64) error {
+	return b.Store.DeleteHead(ctx, session, version+b.base.version)
+}

@@ -129,7 +129,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 			own = activity.GetInfo(ctx).WorkflowExecution.RunID
 			head, err := s.Head(ctx, "s")
 			require.NoError(t, err)
-			return d.claim(ctx, OpenInput{Session: "s"}, head, &OpenResult{})
+			return d.claim(ctx, OpenInput{Session: "s"}, head, &Claimed{})
 		}))
 	}
 	head, err := s.Head(t.Context(), "s")
@@ -139,7 +139,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 	require.Equal(t, []string{"e05", "e24", own}, []string{head.Claims[0], head.Claims[maxClaims-1], head.Claims[maxClaims]})
 
 	require.NoError(t, inActivity(t, func(ctx context.Context) error {
-		err := d.claim(ctx, OpenInput{Session: "s"}, before, &OpenResult{}) // what it read is old by now
+		err := d.claim(ctx, OpenInput{Session: "s"}, before, &Claimed{}) // what it read is old by now
 		var stale *agent.Error
 		require.ErrorAs(t, err, &stale)
 		require.Equal(t, []any{agent.Stale, true}, []any{stale.Code, stale.Retryable})

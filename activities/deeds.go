@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
@@ -36,6 +35,10 @@ type Deeds struct {
 	Log        *store.Log
 	Tails      *Tails
 	Flights    *Flights
+	// Slots are those of the lanes; a lane that is not in it has no bound.
+	Slots map[Lane]*Slots
+	// Pace knows whether the store answers at once.
+	Pace *Pace
 	// ExportKeys are what exports of sessions may be signed with; without any none is
 	// taken.
 	ExportKeys signals.Keys
@@ -72,23 +75,6 @@ type piece struct {
 	// before of this turn is void.
 	Restart bool
 }
-
-// Register makes a worker do what is declared here.
-func (d *Deeds) Register(r durable.Registry) {
-	Open.Handle(r, d.open)
-	Locate.Handle(r, d.locate)
-	Import.Handle(r, d.importRun)
-	List.Handle(r, d.list)
-	d.RegisterModel(r)
-	CallTool.Handle(r, d.callTool)
-	Seal.Handle(r, d.seal)
-	Lease.Handle(r, d.lease)
-	Gather.Handle(r, d.gather)
-	Tick.Handle(r, d.tick)
-}
-
-// RegisterModel makes a worker ask models and do nothing else.
-func (d *Deeds) RegisterModel(r durable.Registry) { AskModel.Handle(r, d.askModel) }
 
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,
 // or by the run giving it up. A worker that shuts down wishes nothing.

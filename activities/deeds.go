@@ -107,20 +107,31 @@ func (d *Deeds) live(l piece) {
 	}
 }
 
-// beatEvery is how often a step tells the server that it lives. The steps'
-// heartbeat timeouts are a multiple of it.
-const beatEvery = 2 * time.Second
+// How long a step may be silent before its worker counts as lost and the step is tried
+// again, or its outcome is unknown. Every heartbeat is a write at the server and an action
+// that Temporal Cloud bills, and calls of models and tools take long: so a call's may be
+// seldom. docs/reliability.md says what is noticed when.
+const (
+	Heartbeat     = 10 * time.Second // of a step of the runtime's own, which is mostly over before its first
+	CallHeartbeat = 30 * time.Second // of a call of a model or a tool
+)
 
-// Heartbeat is how long a step may be silent before its worker counts as lost.
-const Heartbeat = 10 * time.Second
+// HeartbeatThrottle is how long the SDK holds heartbeats back at most: no longer than a
+// step waits between two, or they would come at half the pace.
+const HeartbeatThrottle = 10 * time.Second
 
-// beat tells the server that the step lives, from its first moment on and
-// whatever the step is waiting for, until the returned function is called. A
-// beat is also how a cancellation reaches a step where the server can't push it.
+// beat tells the server that the step lives, whatever the step is waiting for, until the
+// returned function is called: two times and a half within what it may be silent. By a
+// heartbeat a step also learns that its run was terminated, and that it was cancelled where
+// neither this process nor the server says so at once.
 func beat(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
+	every := activity.GetInfo(ctx).HeartbeatTimeout * 2 / 5
+	if every <= 0 { // nobody listens
+		return func() {}
+	}
 	go func() {
-		tick := time.NewTicker(beatEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {

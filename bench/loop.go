@@ -58,6 +58,7 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 	if err := json.Unmarshal([]byte(req.Messages[0].TextOf()), &p); err != nil {
 		return nil, model.Fault(agent.FaultBadRequest, 0, 0, "the task is no plan: "+err.Error())
 	}
+	p.wait(ctx)
 	turn := req.Call.Turn
 	r := &model.Reply{Finish: model.FinishCalls}
 	if p.Size > 0 {

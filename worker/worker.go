@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -43,12 +44,10 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
 	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
 	w.lanes = o.lanes(c, deeds, worker.Options{
-		WorkerStopTimeout: stopTimeout,
-		DeploymentOptions: versioning,
-		Interceptors:      interceptors(o.shell(deeds)),
-		// Where the server can't push a cancellation, it comes with a heartbeat:
-		// the throttle is how long that takes.
-		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
+		WorkerStopTimeout:            stopTimeout,
+		DeploymentOptions:            versioning,
+		Interceptors:                 interceptors(o.shell(deeds)),
+		MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 		DeadlockDetectionTimeout:     taskTime,
 		StickyScheduleToStartTimeout: stickyTime,
 		OnFatalError:                 w.ended,
@@ -67,8 +66,6 @@ func (w *Worker) ended(err error) {
 	default:
 	}
 }
-
-const heartbeatThrottle = time.Second
 
 // stickyTime is how long a run waits for the worker that has it in its cache, before any
 // other one may go on with it: what a worker that was killed costs each of its runs, and

@@ -28,7 +28,7 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 		in.Compact, in.Note = true, compactPrompt
 	}
 	options := workflow.ActivityOptions{
-		TaskQueue: r.state.Spec.ModelQueue, StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
+		TaskQueue: r.state.Spec.ModelQueue, StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true,
 		RetryPolicy: &forever, Summary: r.state.Spec.Model,
 	}
 	start(r.work, r, step[activities.AskInput, agent.Reply]{activities.AskModel, in, options, activities.ModelLane}, func(reply agent.Reply, err *agent.Error) loop.Input {

@@ -72,8 +72,12 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 }
 
 // giveUp cancels the model and tool calls in flight; the next ones have a context
-// of their own.
+// of their own. Those in this process hear it at once: the server tells them at once only
+// if it can push a cancellation, else with their next heartbeat.
 func (r *run) giveUp(ctx workflow.Context) {
+	if !workflow.IsReplaying(ctx) {
+		r.shell.Flights.GiveUp(r.state.Session) //workflowcheck:ignore it changes nothing that the run sees
+	}
 	r.abandon()
 	r.work, r.abandon = workflow.WithCancel(ctx)
 }

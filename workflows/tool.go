@@ -42,7 +42,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 		in.Arguments, in.Long = nil, true
 	}
 	options := workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true, Summary: in.Tool,
+		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}
 	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{activities.CallTool, in, options, activities.ToolLane}, func(o activities.ToolOutput, err *agent.Error) loop.Input {

@@ -49,7 +49,6 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		Interceptors:                 interceptors(o.shell(deeds)),
 		MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 		DeadlockDetectionTimeout:     taskTime,
-		StickyScheduleToStartTimeout: stickyTime,
 		OnFatalError:                 w.ended,
 	})
 	return w, nil
@@ -66,11 +65,6 @@ func (w *Worker) ended(err error) {
 	default:
 	}
 }
-
-// stickyTime is how long a run waits for the worker that has it in its cache, before any
-// other one may go on with it: what a worker that was killed costs each of its runs, and
-// what a task that the server has lost on its way does.
-const stickyTime = time.Second
 
 // taskTime is how long the workflow may take for what comes with one task, as long as
 // the server waits for it. That may be 10,000 signals, on a busy machine: past the SDK's

@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/observe"
@@ -38,6 +37,10 @@ type Deeds struct {
 	Flights    *Flights
 	// Leases are needed where runs have parents.
 	Leases *Leases
+	// Slots are those of the lanes; a lane that is not in it has no bound.
+	Slots map[Lane]*Slots
+	// Pace knows whether the store answers at once.
+	Pace *Pace
 	// ExportKeys are what exports of sessions may be signed with; without any none is
 	// taken.
 	ExportKeys signals.Keys
@@ -75,23 +78,6 @@ type piece struct {
 	Restart bool
 }
 
-// Register makes a worker do what is declared here.
-func (d *Deeds) Register(r durable.Registry) {
-	Open.Handle(r, d.open)
-	Locate.Handle(r, d.locate)
-	Import.Handle(r, d.importRun)
-	List.Handle(r, d.list)
-	d.RegisterModel(r)
-	CallTool.Handle(r, d.callTool)
-	Seal.Handle(r, d.seal)
-	Lease.Handle(r, d.lease)
-	Gather.Handle(r, d.gather)
-	Tick.Handle(r, d.tick)
-}
-
-// RegisterModel makes a worker ask models and do nothing else.
-func (d *Deeds) RegisterModel(r durable.Registry) { AskModel.Handle(r, d.askModel) }
-
 // stopped tells whether a step's context was ended by somebody's wish: by a hold,
 // or by the run giving it up. A worker that shuts down wishes nothing.
 func stopped(ctx context.Context) bool {
@@ -123,20 +109,31 @@ func (d *Deeds) live(l piece) {
 	}
 }
 
-// beatEvery is how often a step tells the server that it lives. The steps'
-// heartbeat timeouts are a multiple of it.
-const beatEvery = 2 * time.Second
+// How long a step may be silent before its worker counts as lost and the step is tried
+// again, or its outcome is unknown. Every heartbeat is a write at the server and an action
+// that Temporal Cloud bills, and calls of models and tools take long: so a call's may be
+// seldom. docs/reliability.md says what is noticed when.
+const (
+	Heartbeat     = 10 * time.Second // of a step of the runtime's own, which is mostly over before its first
+	CallHeartbeat = 30 * time.Second // of a call of a model or a tool
+)
 
-// Heartbeat is how long a step may be silent before its worker counts as lost.
-const Heartbeat = 10 * time.Second
+// HeartbeatThrottle is how long the SDK holds heartbeats back at most: no longer than a
+// step waits between two, or they would come at half the pace.
+const HeartbeatThrottle = 10 * time.Second
 
-// beat tells the server that the step lives, from its first moment on and
-// whatever the step is waiting for, until the returned function is called. A
-// beat is also how a cancellation reaches a step where the server can't push it.
+// beat tells the server that the step lives, whatever the step is waiting for, until the
+// returned function is called: two times and a half within what it may be silent. By a
+// heartbeat a step also learns that its run was terminated, and that it was cancelled where
+// neither this process nor the server says so at once.
 func beat(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
+	every := activity.GetInfo(ctx).HeartbeatTimeout * 2 / 5
+	if every <= 0 { // nobody listens
+		return func() {}
+	}
 	go func() {
-		tick := time.NewTicker(beatEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {

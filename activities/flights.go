@@ -71,6 +71,18 @@ func (f *Flights) Heard(h agent.Heard) {
 	}
 }
 
+// GiveUp gives up what this process has in flight of a session, and of none below it: its
+// run wants nothing of it any more. Other processes hear it from the server.
+func (f *Flights) GiveUp(session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s := range f.steps {
+		if s.session == session {
+			s.cancel(context.Canceled)
+		}
+	}
+}
+
 // under tells whether a session is another or one below it.
 func under(session, above string) bool {
 	return session == above || strings.HasPrefix(session, above+"/")

@@ -66,7 +66,9 @@ func TestChildrenLookAtTheirParentTogether(t *testing.T) {
 		for _, ctx := range steps {
 			require.NoError(t, ctx.Err(), "nobody can tell")
 		}
-		server.now(func() { server.away, server.status, server.asked = false, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, 0 })
+		server.now(func() {
+			server.away, server.status, server.asked = false, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, 0
+		})
 		time.Sleep(leaseFor + leaseEvery)
 		synctest.Wait()
 		for _, ctx := range steps {

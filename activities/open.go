@@ -15,9 +15,16 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// Open reads what a run is made of and where its session's log ends. It runs as
-// a local activity: signals and queries wait for it.
+// Open reads what a run is made of, which this process knows, and claims the session's
+// head if the store answers at once. It runs as a local activity: signals and queries
+// wait for it.
 var Open = durable.Activity[OpenInput, OpenResult]{Name: "fermata.open"}
+
+// Claim claims the session's head where Open could not. It has all its time.
+var Claim = durable.Activity[OpenInput, Claimed]{Name: "fermata.claim"}
+
+// OpenWithin is how long Open may take: what it gives the store, and a little more.
+const OpenWithin = storeSoon + time.Second
 
 // OpenInput names the agent and the session.
 type OpenInput struct {
@@ -25,15 +32,24 @@ type OpenInput struct {
 	Agent   string `json:"agent"`
 	// Child tells that another run gave it the work.
 	Child bool `json:"child,omitempty"`
+	// Apart tells that Open did not come back, and has to leave the store to [Claim].
+	Apart bool `json:"apart,omitempty"`
 }
 
 // OpenResult is recorded, so that a deploy does not change a run that has begun.
 type OpenResult struct {
 	Spec    agent.Spec `json:"spec"`
 	Sources []string   `json:"sources,omitempty"`
-	Head    string     `json:"head,omitempty"`
-	Seq     int64      `json:"seq,omitempty"`
-	Version int64      `json:"version,omitempty"`
+	Claimed
+	// Late tells that the store did not answer at once: the head is to be had by [Claim].
+	Late bool `json:"late,omitempty"`
+}
+
+// Claimed is where a session's log stands as a run begins.
+type Claimed struct {
+	Head    string `json:"head,omitempty"`
+	Seq     int64  `json:"seq,omitempty"`
+	Version int64  `json:"version,omitempty"`
 	// Fence is that of the run's claim: its writes go on from there.
 	Fence agent.Fence `json:"fence"`
 	// Numbers are the session's.
@@ -52,20 +68,44 @@ type OpenResult struct {
 	Lost string `json:"lost,omitempty"`
 }
 
-func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
+func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
 	a, ok := d.Agents[in.Agent]
 	if !ok {
 		known := slices.Sorted(maps.Keys(d.Agents))
-		return OpenResult{}, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
+		return out, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
 	}
+	out.Spec, out.Sources = a.Spec, a.Sources
+	if in.Apart {
+		d.Pace.slow()
+		out.Late = true
+		return out, nil
+	}
+	err = d.Pace.soon(ctx, func(ctx context.Context) (err error) {
+		out.Claimed, err = d.head(ctx, in)
+		return err
+	})
+	if mayPass(err) {
+		out.Claimed, out.Late = Claimed{}, true
+		return out, nil
+	}
+	return out, err
+}
+
+func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
+	defer beat(ctx)()
+	return d.head(ctx, in)
+}
+
+// head reads a session's head and claims it.
+func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
 	head, err := d.Log.Store().Head(ctx, in.Session) // also one that has nothing but claims
 	if err != nil && !errors.Is(err, agent.NotFound) {
-		return OpenResult{}, err
+		return out, err
 	}
 	if err := readable(head); err != nil {
-		return OpenResult{}, err
+		return out, err
 	}
-	out := OpenResult{Spec: a.Spec, Sources: a.Sources, Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
+	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}
@@ -75,7 +115,7 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (OpenResult, error) {
 // claim says in the session's head that the run has begun, so that the next one
 // knows of it without a listing, which is late and rationed; and looks what became of
 // those that did so before it. An import stays as it came until its run has taken it.
-func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *OpenResult) (err error) {
+func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *Claimed) (err error) {
 	if head.Import != "" {
 		return nil
 	}

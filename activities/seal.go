@@ -48,8 +48,19 @@ type SealResult struct {
 	Chain int64 `json:"chain"`
 }
 
-func (d *Deeds) seal(ctx context.Context, in SealInput) (SealResult, error) {
+func (d *Deeds) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
+	if activity.GetInfo(ctx).IsLocalActivity {
+		return out, d.Pace.soon(ctx, func(ctx context.Context) error {
+			out, err = d.store(ctx, in)
+			return err
+		})
+	}
 	defer beat(ctx)()
+	return d.store(ctx, in)
+}
+
+// store seals the open part and puts the head.
+func (d *Deeds) store(ctx context.Context, in SealInput) (SealResult, error) {
 	digest := in.Stored
 	if digest == "" {
 		var err error

@@ -33,7 +33,7 @@ func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 	if t.Topic == "" { // a run that it begins has it from the start, under the same id
 		start.Input, start.ID = agent.Input{Text: t.Text}, id
 	}
-	options := signals.StartOptions(t.Session, info.TaskQueue, start, time.Now())
+	options := signals.StartOptions(t.Session, StoreLane.runs(info.TaskQueue), start, time.Now())
 	ack, err := signals.SayOrStart(ctx, d.Client, options, start, signals.TickOrder(t, id))
 	if err == nil && ack.Effect == agent.Moot {
 		ack.Run, err = d.tickMoot(ctx, t.Session, id, ack)

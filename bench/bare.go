@@ -13,6 +13,8 @@ import (
 	temporal "go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
 )
 
 // The bare side: the same tree without an agent runtime. Every node is a workflow
@@ -47,7 +49,7 @@ func bareNode(ctx workflow.Context, fanout []int) error {
 		}), bareWorkflow, below))
 	}
 	working, giveUp := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
+		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: quietFor, WaitForCancellation: true,
 	}))
 	selector := workflow.NewSelector(ctx)
 	selector.AddFuture(workflow.ExecuteActivity(working, bareActivity), func(workflow.Future) { status = bareRests })
@@ -70,7 +72,7 @@ func bareNode(ctx workflow.Context, fanout []int) error {
 // bareWork works until it is stopped, with heartbeats as ours has. The SDK stops it
 // too where a busy server takes too long over a heartbeat: then it is tried again.
 func bareWork(ctx context.Context) error {
-	beat := time.NewTicker(2 * time.Second)
+	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	for {
 		select {
@@ -86,7 +88,7 @@ func workBare(_ context.Context, c temporal.Client, j job, _ *recorder) (stop fu
 	const pollers = 10 // as in the program that the design's figures are from
 	w := sdk.New(c, j.queue(sideBare), sdk.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
-		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
+		WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 	})
 	w.RegisterWorkflowWithOptions(bareNode, workflow.RegisterOptions{Name: bareWorkflow})
 	w.RegisterActivityWithOptions(bareWork, activity.RegisterOptions{Name: bareActivity})

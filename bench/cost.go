@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -55,8 +56,35 @@ func cost(ctx context.Context, b *bench) error {
 				}
 			}
 		}
-		return nil
+		return s.slow(ctx, lanes, m)
 	})
+}
+
+// slowCall is how long the model takes of which [stage.slow] counts what it costs.
+const slowCall = 30 * time.Second
+
+// slow counts what a turn with a model that takes its time costs: heartbeats are actions.
+func (s *stage) slow(ctx context.Context, lanes []lane, m *meter) error {
+	cell := "a model that takes 30 s, local tool"
+	if !s.bench.wants(cell) {
+		return nil
+	}
+	p := plan{Turns: 1, Local: true, Each: slowCall}
+	var sides []side
+	for _, l := range lanes {
+		sides = append(sides, side{l.side(), func(ctx context.Context, _ int) (sample, error) {
+			m.take()
+			err := play(ctx, l, name("slow"), p)
+			actions, reports := m.take()
+			return sample{costActions: float64(actions) / float64(p.asks()), costReports: float64(reports) / float64(p.asks())}, err
+		}})
+	}
+	t, err := s.inTurns(ctx, cell, sides...)
+	if err == nil {
+		s.beside(cell, t, costActions, "", within(4))
+		s.beside(cell, t, costReports, "", nil)
+	}
+	return err
 }
 
 // spent plays a run of so many turns, and looks at its last ten.

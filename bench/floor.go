@@ -12,6 +12,8 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/activities"
 )
 
 // The floor: a plain workflow that asks a model and calls tools, as one would write
@@ -68,7 +70,7 @@ type floorRun struct {
 func (f *floor) loop(ctx workflow.Context, p plan) (string, error) {
 	r := &floorRun{plan: p, status: "running"}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: long, HeartbeatTimeout: 10 * time.Second, WaitForCancellation: true,
+		StartToCloseTimeout: long, HeartbeatTimeout: quietFor, WaitForCancellation: true,
 		RetryPolicy: &sdktemporal.RetryPolicy{MaximumAttempts: 4},
 	})
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Second})
@@ -168,6 +170,7 @@ func (f *floor) model(ctx context.Context, in floorAsk) (floorReply, error) {
 	if len(messages) < in.Seen {
 		return floorReply{}, fmt.Errorf("the model sees %d messages of %d", len(messages), in.Seen)
 	}
+	in.Plan.wait(ctx)
 	r := floorReply{Message: floorMessage{Role: "assistant", Text: text(in.Plan.Size, in.Turn)}, Finish: in.Plan.next(in.Turn)}
 	switch r.Finish {
 	case callsTool:
@@ -186,11 +189,17 @@ func floorCall(ctx context.Context, in payload) (string, error) {
 	return text(in.Size, -in.N&0xffff), nil
 }
 
+// beatEvery is how often ours send heartbeats, and quietFor is how long they may send none.
+const (
+	quietFor  = activities.CallHeartbeat
+	beatEvery = quietFor * 2 / 5
+)
+
 // beat sends heartbeats as often as ours do.
 func beat(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(2 * time.Second)
+		tick := time.NewTicker(beatEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -214,7 +223,7 @@ func (f *floor) register(r interface {
 func workFloor(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
 	f := &floor{}
 	w := sdk.New(c, j.queue(sideFloor), sdk.Options{
-		WorkerStopTimeout: time.Second, DefaultHeartbeatThrottleInterval: time.Second, MaxHeartbeatThrottleInterval: time.Second,
+		WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 	})
 	f.register(w)
 	w.RegisterActivityWithOptions(f.model, activity.RegisterOptions{Name: floorModel})

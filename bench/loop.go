@@ -7,6 +7,7 @@ import (
 	"time"
 
 	temporal "go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -22,6 +23,9 @@ const (
 	localTool   = "look"
 )
 
+// stopsSoon makes a worker stop without waiting long for what it is doing.
+func stopsSoon(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second }
+
 func planned() *worker.Options {
 	var agents []agent.Definition
 	for _, t := range []string{regularTool, localTool} {
@@ -34,7 +38,7 @@ func planned() *worker.Options {
 		return text(in.Size, -in.N&0xffff), nil
 	}
 	return &worker.Options{
-		Agents: agents, Models: map[string]model.Model{"planned": follower{}}, Logger: zap.NewNop(), StopTimeout: time.Second,
+		Agents: agents, Models: map[string]model.Model{"planned": follower{}}, Logger: zap.NewNop(), Temporal: stopsSoon,
 		Tools: []tool.Tool{tool.New(regularTool, "works", call, nil), tool.New(localTool, "looks", call, &tool.Options{Local: true})},
 	}
 }
@@ -54,6 +58,7 @@ func (follower) Generate(ctx context.Context, req *model.Request, _ func(model.D
 	if err := json.Unmarshal([]byte(req.Messages[0].TextOf()), &p); err != nil {
 		return nil, model.Fault(agent.FaultBadRequest, 0, 0, "the task is no plan: "+err.Error())
 	}
+	p.wait(ctx)
 	turn := req.Call.Turn
 	r := &model.Reply{Finish: model.FinishCalls}
 	if p.Size > 0 {

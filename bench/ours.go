@@ -75,7 +75,7 @@ func workCrew(ctx context.Context, c temporal.Client, j job, r *recorder) (stop 
 	}, nil)
 	w, err := worker.New(c, &worker.Options{
 		TaskQueue: j.queue(sideCrew), Agents: definitions(j.Fanout), Tools: []tool.Tool{hold}, Store: dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": script(j.Fanout)}, StopTimeout: time.Second,
+		Models: map[string]model.Model{"script": script(j.Fanout)}, Temporal: stopsSoon,
 	})
 	if err != nil {
 		return nil, err

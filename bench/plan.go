@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -19,8 +20,18 @@ type plan struct {
 	ByValue bool `json:"by_value,omitempty"`
 	// Rests is how often the run waits to be resumed, after its turns.
 	Rests int `json:"rests,omitempty"`
+	// Each is how long a model call takes; zero is no time at all.
+	Each time.Duration `json:"each,omitempty"`
 	// Thinks makes the model think for ever after the turns and rests.
 	Thinks bool `json:"thinks,omitempty"`
+}
+
+// wait is what a model call takes.
+func (p plan) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(p.Each):
+	}
 }
 
 // move is what a model does when it is asked.

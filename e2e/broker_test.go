@@ -45,7 +45,7 @@ func TestPiecesOverABroker(t *testing.T) {
 
 	s := on(t, shared(t))
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second,
+		TaskQueue: s.queue, Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
 		Models: map[string]model.Model{"script": testsuite.NewScript(testsuite.Reply{Text: words, Stream: time.Millisecond})}, Live: over(t, at.ClientURL(), keys),
 	})
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func (s *stage) hire(t *testing.T, b brain, tools []tool.Tool, agents ...agent.D
 		agents[i].Model, agents[i].Limits = "brain", agent.Limits{Turns: 100_000}
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second,
+		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
 		Models: map[string]model.Model{"brain": b},
 	})
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	temporal "go.temporal.io/sdk/client"
@@ -89,7 +88,7 @@ func (v *vaulted) worker(t *testing.T) *worker.Worker {
 		return "", errors.New("no: " + hushed)
 	}, nil)
 	w, err := worker.New(v.temporal, &worker.Options{
-		TaskQueue: t.Name(), Store: v.store, Logger: zap.NewNop(), StopTimeout: time.Second, Tools: []tool.Tool{fails},
+		TaskQueue: t.Name(), Store: v.store, Logger: zap.NewNop(), Temporal: stopsSoon, Tools: []tool.Tool{fails},
 		Agents: []agent.Definition{
 			{Name: "lead", Model: "m", Instructions: hushed, Tools: []string{"fail", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},
 			{Name: "clerk", Model: "m"},

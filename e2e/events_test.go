@@ -115,7 +115,7 @@ func (c *comer) visit(ctx context.Context, at, most int) (ended bool, err error)
 func (s *stage) team(t *testing.T, script *testsuite.Script, tools ...tool.Tool) {
 	t.Helper()
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Tools: tools, Store: s.dir, Logger: zap.NewNop(), Models: map[string]model.Model{"script": script}, StopTimeout: time.Second,
+		TaskQueue: s.queue, Tools: tools, Store: s.dir, Logger: zap.NewNop(), Models: map[string]model.Model{"script": script}, Temporal: stopsSoon,
 		Agents: []agent.Definition{
 			{Name: "tester", Model: "script", Tools: []string{"echo"}, Agents: []agent.SubAgent{{Agent: "helper"}}, Limits: agent.Limits{Turns: 1000}},
 			{Name: "helper", Model: "script", Tools: []string{"echo"}},

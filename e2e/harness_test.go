@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	temporal "go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/activities"
@@ -71,7 +72,7 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: []agent.Definition{def}, Tools: tools, Store: s.store, Migrations: s.migrations, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": script}, StopTimeout: time.Second, Live: s, ExportKeys: exportKeys,
+		Models: map[string]model.Model{"script": script}, Temporal: stopsSoon, Live: s, ExportKeys: exportKeys,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))
@@ -79,6 +80,9 @@ func (s *stage) work(t *testing.T, def agent.Definition, script *testsuite.Scrip
 	s.worker = w
 	return w
 }
+
+// stopsSoon makes a worker stop without waiting long for what it is doing.
+func stopsSoon(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second }
 
 // Publish keeps what a model says for whoever waits for it.
 func (s *stage) Publish(e live.Event) {

@@ -34,7 +34,7 @@ func (s *stage) staff(t *testing.T, m model.Model, tools []tool.Tool, agents ...
 		agents[i].Model = "brain"
 	}
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second, Live: s.hub,
+		TaskQueue: s.queue, Agents: agents, Tools: tools, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Live: s.hub,
 		Models: map[string]model.Model{"brain": m},
 	})
 	require.NoError(t, err)

@@ -104,7 +104,7 @@ func TestASessionOfMonths(t *testing.T) {
 
 func (s *stage) hireCounter(t *testing.T) *worker.Worker {
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Tools: []tool.Tool{counter()}, StopTimeout: time.Second,
+		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Tools: []tool.Tool{counter()}, Temporal: stopsSoon,
 		Agents: []agent.Definition{{Name: "tester", Model: "metronome", Tools: []string{"count"}}}, Models: map[string]model.Model{"metronome": metronome{}},
 	})
 	if err == nil {

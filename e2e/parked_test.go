@@ -29,7 +29,7 @@ func (s *stage) parkable() *worker.Options {
 		testsuite.Reply{Match: ".*", Text: "done"},
 	)
 	return &worker.Options{
-		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second, Live: s,
+		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Live: s,
 		Models: map[string]model.Model{"script": script}, Tools: []tool.Tool{echo(nil)},
 		Agents: []agent.Definition{
 			{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool, "echo"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"echo"}}}, Agents: []agent.SubAgent{{Agent: "helper"}}},

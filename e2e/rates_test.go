@@ -89,7 +89,7 @@ func (s *stage) bounded(t *testing.T, m model.Model, rate worker.Rate, workers i
 	t.Helper()
 	for range workers {
 		w, err := worker.New(s.temporal, &worker.Options{
-			TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second,
+			TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon,
 			Agents: []agent.Definition{{Name: "tester", Model: "p/m"}}, Models: map[string]model.Model{"p/m": m}, Rates: map[string]worker.Rate{"p": rate},
 		})
 		require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -66,7 +65,7 @@ func (s *stage) traced(t *testing.T) (spans *tracetest.InMemoryExporter, w *work
 	o, err := telemetry.New(tracers, nil)
 	require.NoError(t, err)
 	w, err = worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Tools: []tool.Tool{echo(nil)}, Store: s.store, Logger: zap.NewNop(), StopTimeout: time.Second, Observer: o,
+		TaskQueue: s.queue, Tools: []tool.Tool{echo(nil)}, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Observer: o,
 		Models: map[string]model.Model{"acme": brain(tracedBrain)},
 		Agents: []agent.Definition{
 			{Name: "lead", Model: "acme/big", Tools: []string{"echo", agent.AskUserTool}, Agents: []agent.SubAgent{{Agent: "clerk"}}},

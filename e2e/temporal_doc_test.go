@@ -262,7 +262,7 @@ func travelAgency(t *testing.T) *stage {
 	s.queue += "-doc"
 	s.Client = client.New(s.temporal, &client.Options{TaskQueue: s.queue, Store: s.dir})
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), StopTimeout: time.Second, ApprovalKeys: docKeys,
+		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Temporal: stopsSoon, ApprovalKeys: docKeys,
 		Agents: docAgents(), Tools: docTools(), Models: docModels(),
 	})
 	require.NoError(t, err)

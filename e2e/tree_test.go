@@ -73,7 +73,7 @@ func (f *forest) tend(t *testing.T) *worker.Worker {
 	t.Helper()
 	w, err := worker.New(f.temporal, &worker.Options{
 		TaskQueue: f.queue, Agents: f.agents, Tools: []tool.Tool{f.tool}, Store: f.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"script": f.script}, StopTimeout: time.Second,
+		Models: map[string]model.Model{"script": f.script}, Temporal: stopsSoon,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))

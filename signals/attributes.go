@@ -43,3 +43,10 @@ func Rest(name string, status agent.Status, since time.Time, waitsFor []string, 
 	}
 	return append(list, AttrDeadline.ValueUnset())
 }
+
+// EveryAttribute is a value for each search attribute, for a workflow that is no run and
+// is to show that the namespace has all of them.
+func EveryAttribute(name string) temporal.SearchAttributes {
+	none := time.Unix(0, 0).UTC()
+	return temporal.NewSearchAttributes(AttrAgent.ValueSet(name), AttrStatus.ValueSet(name), AttrWaitsFor.ValueSet([]string{name}), AttrSince.ValueSet(none), AttrDeadline.ValueSet(none))
+}

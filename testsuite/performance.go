@@ -19,6 +19,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
+	sdkworker "go.temporal.io/sdk/worker"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -71,7 +72,12 @@ func (p *performance) mortals(t testing.TB, own *worker.Options, o *Options) {
 	t.Helper()
 	m, c := dialMortal(t, o)
 	doomed := *own
-	doomed.StopTimeout = time.Millisecond
+	doomed.Temporal = func(l worker.Lane, o *sdkworker.Options) {
+		if own.Temporal != nil {
+			own.Temporal(l, o)
+		}
+		o.WorkerStopTimeout = time.Millisecond
+	}
 	first := begin(t, c, &doomed)
 	over, stop := context.WithCancel(context.Background())
 	gone := make(chan struct{})

@@ -17,24 +17,26 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
-	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
 // busyFor is how long a worker that starts waits for a server that is too busy to be
-// looked at. A deploy starts many at once, and listings are bounded by the namespace.
+// looked at.
 const busyFor = 2 * time.Minute
 
-// check looks at all that a worker needs before it takes work.
+// check looks at what a worker needs before it takes work. Thousands may start at once,
+// and a namespace allows ten listings a second: so it lists nothing, unless it is the
+// first on its task queue. It refuses what could do harm, and warns of what it could not
+// look at.
 func (w *Worker) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
-	for _, look := range []func(context.Context) error{w.checkStore, w.checkAttributes, w.checkKeys} {
+	for _, look := range []func(context.Context) error{w.checkStore, w.checkKeys} {
 		if err := w.patiently(ctx, look); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.checkAttributes(ctx)
 }
 
 // patiently looks again where the server did not answer in time, and says so.
@@ -82,51 +84,65 @@ func loopback(addr string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// checkAttributes refuses a namespace that lacks a search attribute: the first
-// run would hang there for ever.
+// attributesFor is how long a worker waits for a listing that tells whether its namespace
+// has the search attributes.
+const attributesFor = 5 * time.Second
+
+// checkAttributes refuses a namespace that lacks a search attribute: the first run would
+// hang there until somebody adds it. The workflow by which the workers of a task queue
+// hear of each other carries all of them; only where it was never begun a listing tells. A
+// server that does not say is no reason not to start: nothing would be lost.
 func (w *Worker) checkAttributes(ctx context.Context) error {
-	missing, err := MissingAttributes(ctx, w.temporal)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, attributesFor)
+	defer cancel()
+	if w.bus.attributesKnown(ctx) {
+		return nil
 	}
-	if len(missing) > 0 {
+	missing, err := MissingAttributes(ctx, w.temporal)
+	switch {
+	case errors.Is(err, agent.NotSetUp):
+		return err
+	case err != nil:
+		w.logger.Warn("it could not be seen whether the namespace has Fermata's search attributes: if it lacks one, runs wait until it is added", zap.String("do", "fermata setup"), zap.Error(err))
+	case len(missing) > 0:
 		return agent.Errorf(agent.NotSetUp, "the namespace lacks the search attributes %s: run fermata setup, once a namespace", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// checkKeys refuses to take work that this process can't decrypt: it looks at a live
-// run of its queue, and at a head of the store. Where there is neither the first task tells.
-func (w *Worker) checkKeys(ctx context.Context) error {
-	live, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		PageSize: 1, Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND TaskQueue = %s", signals.WorkflowType, signals.Quote(w.bus.queue)),
-	})
-	if err != nil {
-		return fmt.Errorf("looking at a live run: %w", durable.ArriveRPC(err))
-	}
-	for _, run := range live.GetExecutions() {
-		for _, p := range run.GetMemo().GetFields() {
-			if err := durable.Unreadable(p); err != nil {
-				return err
-			}
-		}
-	}
+// keyHeads is how many heads of the store are looked at for a key that fits: one alone may
+// be damaged.
+const keyHeads = 5
+
+// checkKeys refuses a store that this process can't decrypt, since others could not read
+// what it would write: of the first heads, none can be read. Runs need no listing for that:
+// one that can't be decrypted tells with its first task, after which the worker takes no
+// more, and no run fails for it.
+func (w *Worker) checkKeys(ctx context.Context) (bad error) {
 	if w.store == nil {
 		return nil
 	}
+	looked := 0
 	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
-		if errors.Is(err, agent.NotSetUp) {
+		_, encrypted := w.store.(*store.Encrypted)
+		switch {
+		case errors.Is(err, agent.NotSetUp):
 			return err
+		case !encrypted || !errors.Is(err, agent.ChunkDamaged):
+			return nil // it can be read, or nobody knows
 		}
-		break
+		bad = agent.Errorf(agent.NotSetUp, "no head of the store can be read with the keys of this process: %w", err)
+		if looked++; looked == keyHeads {
+			break
+		}
 	}
-	return nil
+	return bad
 }
 
 // MissingAttributes lists the search attributes that the client's namespace
 // lacks, or has with another type. It asks as any reader would, since not every
 // server shows its attributes to workers; and once where nothing is missing, since a
-// server lets through ten listings a second by default.
+// server allows ten listings a second by default.
 func MissingAttributes(ctx context.Context, c client.Client) (missing []string, err error) {
 	var all []string
 	for _, a := range agent.Attributes() {

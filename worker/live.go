@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -68,7 +69,16 @@ func (b *bus) run(ctx context.Context) {
 func (b *bus) options() client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID: signals.LiveID(b.queue), TaskQueue: b.queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		TypedSearchAttributes: signals.EveryAttribute(signals.LiveType),
 	}
+}
+
+// attributesKnown tells whether the workflow carries every search attribute, which a
+// namespace that lacks one would have refused. Nothing is listed for that.
+func (b *bus) attributesKnown(ctx context.Context) bool {
+	d, err := b.temporal.DescribeWorkflowExecution(ctx, signals.LiveID(b.queue), "")
+	fields := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
+	return err == nil && !slices.ContainsFunc(agent.Attributes(), func(a agent.Attribute) bool { return fields[a.Name] == nil })
 }
 
 func (b *bus) send(ctx context.Context) {

@@ -1,8 +1,7 @@
 package worker
 
 import (
-	"time"
-
+	sdk "go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/activities"
@@ -45,10 +44,12 @@ type Options struct {
 	Store store.Store
 	// Logger hears what the worker has to say; nil means zap's global logger.
 	Logger *zap.Logger
-	// StopTimeout is how long [Worker.Stop] waits for model and tool calls in
-	// progress; zero means 30s. What takes longer is tried again elsewhere, or
-	// marked as unknown.
-	StopTimeout time.Duration
+	// Temporal has the last word on the options of Temporal's own workers, one for each
+	// [Lane]: it is called for each, while the worker is made, with the options that
+	// Fermata chose, and may change them. Nil changes nothing. Interceptors and
+	// DeploymentOptions are to be added to, never replaced. An activity slot supplier in a
+	// Tuner counts for what comes by the lane's own task queue only.
+	Temporal func(l Lane, o *sdk.Options)
 	// Live hears pieces of replies and tools' progress as they come; nil means
 	// nobody. A [live.Hub] hands them to readers in this process.
 	Live live.Sink
@@ -77,13 +78,6 @@ func (o *Options) taskQueue() string {
 		return signals.TaskQueue
 	}
 	return o.TaskQueue
-}
-
-func (o *Options) stopTimeout() time.Duration {
-	if o.StopTimeout == 0 {
-		return 30 * time.Second
-	}
-	return o.StopTimeout
 }
 
 func (o *Options) logger() *zap.Logger {

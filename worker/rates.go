@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
-
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -17,7 +14,8 @@ type Rate struct {
 	// PerSecond is how many calls all workers together begin in a second, as the
 	// server counts them; zero means as many as come.
 	PerSecond float64
-	// AtOnce is how many calls one worker makes at once; zero means 1,000.
+	// AtOnce is how many calls one worker makes at once; zero means as many as its
+	// [Models] lane.
 	AtOnce int
 }
 
@@ -35,7 +33,9 @@ func (o *Options) modelQueue(model string) string {
 	return o.queueOf(providerOf(model))
 }
 
-func (o *Options) queueOf(provider string) string { return o.taskQueue() + ".model." + provider }
+func (o *Options) queueOf(provider string) string {
+	return activities.RatedLane(provider).Queue(o.taskQueue())
+}
 
 func (o *Options) checkRates() (faults []error) {
 	for _, provider := range slices.Sorted(maps.Keys(o.Rates)) {
@@ -45,17 +45,4 @@ func (o *Options) checkRates() (faults []error) {
 		}
 	}
 	return faults
-}
-
-// callers are the workers for the calls that are bounded, in the order of their providers.
-func (o *Options) callers(c client.Client, deeds *activities.Deeds, common worker.Options) (list []worker.Worker) {
-	for _, provider := range slices.Sorted(maps.Keys(o.Rates)) {
-		r := o.Rates[provider]
-		common.TaskQueueActivitiesPerSecond, common.MaxConcurrentActivityExecutionSize = r.PerSecond, r.AtOnce
-		common.DisableWorkflowWorker = true
-		w := worker.New(c, o.queueOf(provider), common)
-		deeds.RegisterModel(w)
-		list = append(list, w)
-	}
-	return list
 }

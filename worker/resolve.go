@@ -35,7 +35,7 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Tails: activities.NewTails(), Flights: activities.NewFlights(), Leases: activities.NewLeases(), Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
+		Tails: activities.NewTails(), Flights: activities.NewFlights(), Leases: activities.NewLeases(), Pace: &activities.Pace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents) == 0 {
 		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Agents is empty: a worker without agents has nothing to run").At("agents"))

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -19,8 +20,7 @@ import (
 type Worker struct {
 	temporal client.Client
 	store    store.Store
-	inner    worker.Worker
-	callers  []worker.Worker // make the model calls that are bounded
+	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
 	bus      *bus
 	hush     context.CancelFunc             // ends the bus
@@ -43,21 +43,20 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	versioning := o.versioning()
 	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
 	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
-	options := worker.Options{
-		WorkerStopTimeout: o.stopTimeout(),
-		DeploymentOptions: versioning,
-		Interceptors:      interceptors(o.shell(deeds)),
-		// Where the server can't push a cancellation, it comes with a heartbeat:
-		// the throttle is how long that takes.
-		DefaultHeartbeatThrottleInterval: heartbeatThrottle, MaxHeartbeatThrottleInterval: heartbeatThrottle,
+	w.lanes = o.lanes(c, deeds, worker.Options{
+		WorkerStopTimeout:            stopTimeout,
+		DeploymentOptions:            versioning,
+		Interceptors:                 interceptors(o.shell(deeds)),
+		MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 		DeadlockDetectionTimeout:     taskTime,
-		StickyScheduleToStartTimeout: stickyTime,
 		OnFatalError:                 w.ended,
-	}
-	w.inner, w.callers = worker.New(c, o.taskQueue(), options), o.callers(c, deeds, options)
-	o.register(w.inner, deeds)
+	})
 	return w, nil
 }
+
+// stopTimeout is how long [Worker.Stop] waits for model and tool calls in progress. What
+// takes longer is tried again elsewhere, or marked as unknown.
+const stopTimeout = 30 * time.Second
 
 // ended hears what has ended one of the SDK's workers; the first is told.
 func (w *Worker) ended(err error) {
@@ -66,13 +65,6 @@ func (w *Worker) ended(err error) {
 	default:
 	}
 }
-
-const heartbeatThrottle = time.Second
-
-// stickyTime is how long a run waits for the worker that has it in its cache, before any
-// other one may go on with it: what a worker that was killed costs each of its runs, and
-// what a task that the server has lost on its way does.
-const stickyTime = time.Second
 
 // taskTime is how long the workflow may take for what comes with one task, as long as
 // the server waits for it. That may be 10,000 signals, on a busy machine: past the SDK's
@@ -116,7 +108,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		return fmt.Errorf("worker refused to start: %w", err)
 	}
 	w.warnOfRouting(ctx)
-	for _, one := range w.all() {
+	for _, one := range w.lanes {
 		if err := one.Start(); err != nil {
 			w.Stop()
 			return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
@@ -129,16 +121,13 @@ func (w *Worker) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop takes no more work, waits for the calls in progress as long as the
-// options say, and returns. It may be called more than once.
+// Stop takes no more work, waits for the calls in progress for 30s
+// ([Options.Temporal] sets it), and returns. It may be called more than once.
 func (w *Worker) Stop() {
 	var over sync.WaitGroup
-	for _, one := range w.all() {
+	for _, one := range w.lanes {
 		over.Go(one.Stop)
 	}
 	over.Wait()
 	w.hush()
 }
-
-// all are the SDK's workers.
-func (w *Worker) all() []worker.Worker { return append([]worker.Worker{w.inner}, w.callers...) }

@@ -25,11 +25,11 @@ func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	case loop.SumCompact:
 		in.Compact, in.Note = true, compactPrompt
 	}
-	f := activities.AskModel.Start(r.work, workflow.ActivityOptions{
-		TaskQueue: r.state.Spec.ModelQueue, StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true,
+	options := workflow.ActivityOptions{
+		TaskQueue: r.state.Spec.ModelQueue, StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true,
 		RetryPolicy: &forever, Summary: r.state.Spec.Model,
-	}, in)
-	await(ctx, r, f, func(reply agent.Reply, err *agent.Error) loop.Input {
+	}
+	start(r.work, r, step[activities.AskInput, agent.Reply]{activities.AskModel, in, options, activities.ModelLane}, func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil {
 			return loop.ModelFailed{Ask: e.Seq, Err: err}
 		}

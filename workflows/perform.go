@@ -76,8 +76,12 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 }
 
 // giveUp cancels the model and tool calls in flight; the next ones have a context
-// of their own.
+// of their own. Those in this process hear it at once: the server tells them at once only
+// if it can push a cancellation, else with their next heartbeat.
 func (r *run) giveUp(ctx workflow.Context) {
+	if !workflow.IsReplaying(ctx) {
+		r.shell.Flights.GiveUp(r.state.Session) //workflowcheck:ignore it changes nothing that the run sees
+	}
 	r.abandon()
 	r.work, r.abandon = workflow.WithCancel(ctx)
 }
@@ -91,23 +95,41 @@ func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 }
 
 func (r *run) open(ctx workflow.Context, e loop.Open) {
+	r.openAs(ctx, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Parent.Birth != nil})
+}
+
+func (r *run) openAs(ctx workflow.Context, in activities.OpenInput) {
 	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: 10 * time.Second,
+		StartToCloseTimeout: activities.OpenWithin,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
-	}, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Parent.Birth != nil})
+	}, in)
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
-		return loop.Opened{
-			Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Fence: o.Fence, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
-			Imported: o.Imported, Err: err,
+		if err != nil && err.Code == agent.Timeout && !in.Apart { // a store that does not heed its context
+			in.Apart = true
+			r.openAs(ctx, in)
+			return nil
 		}
+		if err != nil || !o.Late {
+			return opened(o, err)
+		}
+		start(ctx, r, step[activities.OpenInput, activities.Claimed]{activities.Claim, in, patient(), activities.StoreLane}, func(c activities.Claimed, err *agent.Error) loop.Input {
+			o.Claimed = c
+			return opened(o, err)
+		})
+		return nil
 	})
 }
 
+func opened(o activities.OpenResult, err *agent.Error) loop.Input {
+	return loop.Opened{
+		Spec: &o.Spec, Head: o.Head, Seq: o.Seq, Version: o.Version, Fence: o.Fence, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Sources: o.Sources, Behind: o.Behind, Lost: o.Lost, State: o.State,
+		Imported: o.Imported, Err: err,
+	}
+}
+
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
-	f := activities.Locate.Start(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever,
-	}, activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion})
-	await(ctx, r, f, func(o activities.LocateResult, err *agent.Error) loop.Input {
+	in := activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion}
+	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{activities.Locate, in, patient(), activities.StoreLane}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
@@ -115,14 +137,17 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	})
 }
 
-func (r *run) list(ctx workflow.Context, e loop.List) {
-	f := activities.List.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat,
-		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3},
-	}, activities.ListInput{Sources: e.Sources})
-	await(ctx, r, f, func(o activities.ListResult, err *agent.Error) loop.Input {
+func (r *run) list(_ workflow.Context, e loop.List) {
+	few := patient()
+	few.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
+	start(r.work, r, step[activities.ListInput, activities.ListResult]{activities.List, activities.ListInput{Sources: e.Sources}, few, activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
 		return loop.Listed{Tools: o.Tools, Err: err}
 	})
+}
+
+// patient are the options of a step that has a minute an attempt, and all attempts.
+func patient() workflow.ActivityOptions {
+	return workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever}
 }
 
 // forever is for steps that only time can mend: a worker or a store that is gone
@@ -188,10 +213,9 @@ func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 	// Past a few attempts the run says what keeps it, and tries again by itself.
 	few := forever
 	few.MaximumAttempts = 4
-	f := activities.Seal.Start(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &few,
-	}, in)
-	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
+	options := patient()
+	options.RetryPolicy = &few
+	start(ctx, r, step[activities.SealInput, activities.SealResult]{activities.Seal, in, options, activities.StoreLane}, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
 			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}

@@ -24,6 +24,7 @@ func tick(ctx workflow.Context, raw converter.RawValue) (activities.TickResult, 
 		return activities.TickResult{}, durable.Failure(bad, nil)
 	}
 	told, err := activities.Tick.Start(ctx, workflow.ActivityOptions{
+		TaskQueue:           activities.StoreLane.Queue(workflow.GetInfo(ctx).TaskQueueName),
 		StartToCloseTimeout: 30 * time.Second, ScheduleToCloseTimeout: tickWithin,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	}, t).Get(ctx)

@@ -41,11 +41,11 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited ones are not in the log
 		in.Arguments, in.Long = nil, true
 	}
-	f := activities.CallTool.Start(r.work, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.Heartbeat, WaitForCancellation: true, Summary: in.Tool,
+	options := workflow.ActivityOptions{
+		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
-	}, in)
-	await(ctx, r, f, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+	}
+	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{activities.CallTool, in, options, activities.ToolLane}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set, Ask: o.Ask}
 	})
 }

@@ -50,7 +50,7 @@ func (p place) options(logger *zap.Logger) (*worker.Options, error) {
 		return nil, err
 	}
 	return &worker.Options{
-		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger, StopTimeout: time.Second,
+		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger, Temporal: func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second },
 		Models: map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model, APIKey: "none"})},
 	}, nil
 }

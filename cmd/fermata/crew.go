@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	sdk "go.temporal.io/sdk/worker"
+
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
@@ -51,7 +53,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, err
 	}
 	o := c.inventory(f, kit)
-	o.Store, o.StopTimeout, o.Live, o.ApprovalKeys, o.ExportKeys = transcripts, patience, sink, keys, exports
+	o.Store, o.Temporal, o.Live, o.ApprovalKeys, o.ExportKeys = transcripts, stopsWithin(patience), sink, keys, exports
 	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
 	if c.exports.observer != nil {
 		o.Observer = c.exports.observer
@@ -186,4 +188,9 @@ func (c *cli) liveSessions(ctx context.Context, runs *fermata.Client) (live []st
 		}
 	}
 	return live, nil
+}
+
+// stopsWithin makes a worker that stops wait so long for calls in progress.
+func stopsWithin(patience time.Duration) func(worker.Lane, *sdk.Options) {
+	return func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = patience }
 }

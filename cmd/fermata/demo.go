@@ -123,7 +123,7 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub
 	}
 	w, err := worker.New(s.Client, &worker.Options{
 		TaskQueue: c.queue(), Tools: place.Tools(), Models: map[string]model.Model{demoModel: script}, Store: store,
-		Logger: c.log, StopTimeout: runPatience, Live: hub, Build: version(),
+		Logger: c.log, Temporal: stopsWithin(runPatience), Live: hub, Build: version(),
 		Agents: []agent.Definition{{
 			Name: demoAgent, Model: demoModel, Instructions: "You mend programs. Look before you write, and let the test decide.",
 			Tools:  []string{workspace.ReadTool, workspace.GrepTool, workspace.WriteTool, workspace.ShellTool},

@@ -57,7 +57,7 @@ func scripted(t *testing.T, roles ...role) *stage {
 	require.NoError(t, err)
 	name := strings.ToLower(t.Name()) + "-" + uuid.NewString()[:8]
 	s := &stage{t: t, temporal: c, name: name, options: worker.Options{
-		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, StopTimeout: time.Second,
+		TaskQueue: name, Store: dir, Logger: zap.NewNop(), Models: map[string]model.Model{}, Temporal: stopsWithin(time.Second),
 	}}
 	s.flags = []string{"--address", server.Addr(), "--task-queue", name, "--store", home, "--data", home}
 	for _, r := range roles {

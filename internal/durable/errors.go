@@ -57,6 +57,8 @@ func depart(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrFull):
+		return temporal.NewNonRetryableApplicationError(err.Error(), typeFull, nil)
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &e):
@@ -75,6 +77,13 @@ var ErrLost = errors.New("the worker was lost")
 // up before it was begun, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
+// ErrFull is what a step returns that was not begun, since its process has no free slot
+// for it: it is to be scheduled where it can wait for one.
+var ErrFull = errors.New("the process has no free slot for this step")
+
+// typeFull is the type of [ErrFull] in a history.
+const typeFull = "fermata.full"
+
 // Arrive translates an error that came over a boundary back; nil for none.
 func Arrive(err error) *agent.Error {
 	var app *temporal.ApplicationError
@@ -86,6 +95,8 @@ func Arrive(err error) *agent.Error {
 		return arriveTimeout(timeout)
 	case temporal.IsCanceledError(err):
 		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
+	case errors.As(err, &app) && app.Type() == typeFull:
+		return agent.Errorf(agent.Timeout, "%w", ErrFull)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {

@@ -1,0 +1,106 @@
+package activities
+
+import (
+	"context"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// Lane is a kind of step that has slots of its own in every process: steps of one lane
+// never wait for those of another.
+type Lane string
+
+// The lanes. A provider whose calls are rated has one more, see [RatedLane].
+const (
+	ModelLane Lane = "model" // asks models
+	ToolLane  Lane = "tool"  // calls tools, and lists those of tool sources
+	StoreLane Lane = "store" // reads and writes the store
+)
+
+// RatedLane is the lane of a provider whose calls are rated.
+func RatedLane(provider string) Lane { return ModelLane + "." + Lane(provider) }
+
+// Queue is the lane's task queue beside that of the runs; that of the runs for no lane.
+// It is recorded in histories.
+func (l Lane) Queue(runs string) string {
+	if l == "" {
+		return runs
+	}
+	return runs + "." + string(l)
+}
+
+// runs is the task queue of the runs, of which queue is the lane's.
+func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Queue("")) }
+
+// inLane gives a deed the slots of its lane, for steps that come by the runs' own task
+// queue. A step that finds none free goes back with [durable.ErrFull] before anything
+// is done, and the run schedules it on the lane's queue. A later attempt is never sent
+// back, since that would begin its attempts anew. Nor is a local activity: Temporal
+// counts those apart.
+func inLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		info := activity.GetInfo(ctx)
+		if info.IsLocalActivity || info.Attempt > 1 {
+			return deed(ctx, in)
+		}
+		if !s.TryTake() {
+			return out, durable.ErrFull
+		}
+		defer s.Free()
+		return deed(ctx, in)
+	}
+}
+
+// onLane is for steps that come by the lane's queue: the worker there has a slot for each,
+// and asks for work only while one is free. If steps of the runs' own queue were quicker
+// to take it, the step waits, which is seldom and not for long.
+func onLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	if s == nil {
+		return deed
+	}
+	return func(ctx context.Context, in In) (out Out, err error) {
+		stop := beat(ctx)
+		err = s.settle(ctx)
+		stop()
+		if err != nil {
+			return out, err
+		}
+		return deed(ctx, in)
+	}
+}
+
+// Register registers every step, for the worker on the runs' own task queue.
+func (d *Deeds) Register(r durable.Registry) {
+	Open.Handle(r, d.open)
+	Claim.Handle(r, inLane(d.Slots[StoreLane], d.claimHead))
+	Locate.Handle(r, inLane(d.Slots[StoreLane], d.locate))
+	Import.Handle(r, inLane(d.Slots[StoreLane], d.importRun))
+	Seal.Handle(r, inLane(d.Slots[StoreLane], d.seal))
+	List.Handle(r, inLane(d.Slots[ToolLane], d.list))
+	CallTool.Handle(r, inLane(d.Slots[ToolLane], d.callTool))
+	AskModel.Handle(r, inLane(d.Slots[ModelLane], d.askModel))
+	Lease.Handle(r, d.lease)
+	Gather.Handle(r, d.gather)
+	Tick.Handle(r, d.tick)
+}
+
+// RegisterLane registers the steps of one lane, for the worker on the lane's queue.
+func (d *Deeds) RegisterLane(r durable.Registry, l Lane) {
+	s := d.Slots[l]
+	switch l {
+	case StoreLane:
+		Claim.Handle(r, onLane(s, d.claimHead))
+		Locate.Handle(r, onLane(s, d.locate))
+		Import.Handle(r, onLane(s, d.importRun))
+		Seal.Handle(r, onLane(s, d.seal))
+		Tick.Handle(r, onLane(s, d.tick))
+	case ToolLane:
+		List.Handle(r, onLane(s, d.list))
+		CallTool.Handle(r, onLane(s, d.callTool))
+	default:
+		AskModel.Handle(r, onLane(s, d.askModel))
+	}
+}

@@ -1,0 +1,94 @@
+package activities
+
+import (
+	"context"
+	"sync"
+)
+
+// Slots bounds how many steps of a lane a process has in flight, by whichever task queue
+// they came. A nil Slots has no bound.
+type Slots struct {
+	mu    sync.Mutex
+	most  int
+	taken int           // by steps in flight
+	asked int           // requests for work that are under way, each of which may bring a step
+	freed chan struct{} // closed, and made anew, when a slot or a request is over
+}
+
+// NewSlots returns n free slots.
+func NewSlots(n int) *Slots { return &Slots{most: n, freed: make(chan struct{})} }
+
+// Most is how many slots there are.
+func (s *Slots) Most() int { return s.most }
+
+// TryTake takes a slot for a step, if one is free.
+func (s *Slots) TryTake() bool {
+	return s == nil || s.tryTo(func() bool { return s.taken < s.most }, &s.taken)
+}
+
+// Free gives a step's slot back.
+func (s *Slots) Free() {
+	if s != nil {
+		s.change(-1, 0)
+	}
+}
+
+// TryAsk notes that work is asked for, if there is a slot for what may come.
+func (s *Slots) TryAsk() bool {
+	return s.tryTo(func() bool { return s.taken+s.asked < s.most }, &s.asked)
+}
+
+// Ask waits until there is a slot for what may come, and notes that work is asked for. It
+// returns the context's error.
+func (s *Slots) Ask(ctx context.Context) error { return s.until(ctx, s.TryAsk) }
+
+// Got notes that a request has brought a step, which has a slot now.
+func (s *Slots) Got() { s.change(1, -1) }
+
+// GotNone notes that a request has brought nothing.
+func (s *Slots) GotNone() { s.change(0, -1) }
+
+// settle waits until there are no more steps than slots: while one was asked for, others
+// may have taken what was free. It returns the context's error.
+func (s *Slots) settle(ctx context.Context) error {
+	return s.until(ctx, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.taken <= s.most
+	})
+}
+
+func (s *Slots) tryTo(may func() bool, count *int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !may() {
+		return false
+	}
+	*count++
+	return true
+}
+
+func (s *Slots) change(taken, asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken += taken
+	s.asked += asked
+	close(s.freed)
+	s.freed = make(chan struct{})
+}
+
+func (s *Slots) until(ctx context.Context, try func() bool) error {
+	for {
+		s.mu.Lock()
+		freed := s.freed
+		s.mu.Unlock()
+		if try() {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
+
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// dialHearing makes a client each of whose requests is told to hear first, by its method
+// and with what is asked; an error refuses it.
+func dialHearing(t *testing.T, p place, hear func(method string, in any) error) sdk.Client {
+	t.Helper()
+	o := connection(slog.DiscardHandler)
+	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			if err := hear(method[strings.LastIndexByte(method, '/')+1:], in); err != nil {
+				return err
+			}
+			return call(ctx, method, in, out, conn, o...)
+		}))
+	c, err := p.Dial(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// A heartbeat is a write at the server, and an action that is billed: a call that takes
+// long sends its first after a third of the time that it may be silent.
+func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
+	s, g := on(t, shared(t)), newGate()
+	beats := make(chan time.Time, 10)
+	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
+		if method == "RecordActivityTaskHeartbeat" {
+			beats <- time.Now()
+		}
+		return nil
+	})
+	s.bounded(t, g, worker.Rate{}, 1)
+	run := s.queued(t, "think", temporal.Priority{})
+	g.next(t)
+	begun := time.Now()
+	require.GreaterOrEqual(t, (<-beats).Sub(begun), activities.CallHeartbeat/3)
+	g.leave <- struct{}{}
+	completed(t, run)
+}

@@ -16,32 +16,32 @@ func fitted(log *store.View, spec *agent.Spec, in AskInput) (_ []agent.Message, 
 	entries := log.Entries()
 	limit := window.Limit(spec)
 	if limit == 0 || spec.Compaction.Strategy == agent.CompactNone {
-		return in.messages(messagesOf(entries)), false
+		return in.messages(spec, messagesOf(entries)), false
 	}
 	m := window.NewMeter(log, spec)
 	switch tokens := m.Tokens(entries); {
-	case in.Squeeze || in.Summary:
-		entries = window.Fit(entries, m.Room(limit)*9/10-len(in.Note)) // the meter is not exact
+	case in.ForceFit || in.Summary != "":
+		entries = window.Fit(entries, m.Room(limit)*9/10-len(in.note(spec))) // the meter is not exact
 	case float64(tokens) > spec.Compaction.At*float64(limit):
 		return nil, true
 	}
-	return in.messages(messagesOf(entries)), false
+	return in.messages(spec, messagesOf(entries)), false
 }
 
-// squeezes is how often a conversation that a provider refuses as too long, though
+// halvings is how often a conversation that a provider refuses as too long, though
 // it was compacted, is cut to half of its length.
-const squeezes = 4
+const halvings = 4
 
-// askSqueezed asks the model, with ever less of the conversation where it refuses it
+// askFitted asks the model, with ever less of the conversation where it refuses it
 // as too long.
-func (d *Deeds) askSqueezed(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput) (agent.Reply, string, error) {
+func (d *Deeds) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput) (agent.Reply, string, error) {
 	reply, heard, err := d.ask(ctx, spec, messages, in)
-	if !in.Squeeze || spec.Compaction.Strategy == agent.CompactNone {
+	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactNone {
 		return reply, heard, err
 	}
 	entries := log.Entries()
-	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>squeezes; room /= 2 {
-		reply, heard, err = d.ask(ctx, spec, in.messages(messagesOf(window.Fit(entries, room))), in)
+	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>halvings; room /= 2 {
+		reply, heard, err = d.ask(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in)
 	}
 	return reply, heard, err
 }
@@ -85,7 +85,7 @@ func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, 
 	reply := agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
 	if c.Strategy != agent.CompactCut {
 		c.Instructed = spec.Compaction.Instructions != ""
-		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.Note)), spec, in)
+		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.note(spec))), spec, in)
 		switch {
 		case stopped(ctx):
 			return d.unlessStopped(ctx, "", err)
@@ -116,11 +116,7 @@ func mayPass(err error) bool {
 
 // summary asks the model for one, without its tools.
 func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput) (agent.Reply, error) {
-	in.Summary = true
-	if spec.Compaction.Instructions != "" {
-		in.Note += "\n" + spec.Compaction.Instructions
-	}
-	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(messagesOf(entries)), in)
+	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in)
 	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.TextOf()) == "" {
 		err = agent.Errorf(agent.BadOutput, "the summary is empty")
 	}

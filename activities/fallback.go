@@ -141,7 +141,7 @@ func (fs failures) fault(attempt, attempts int, in AskInput) error {
 		}
 		whole.Retryable = true
 	}
-	if open && !in.Summary {
+	if open && in.Summary == "" {
 		attempts *= 2
 	}
 	whole.Message = strings.Join(said, "; ")

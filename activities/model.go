@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -25,28 +26,8 @@ var AskModel = durable.Activity[AskInput, agent.Reply]{Name: "fermata.model"}
 // AskInput says where to look, not what was said: the conversation is the log of
 // the run up to an event.
 type AskInput struct {
-	Session string `json:"session"`
-	Run     string `json:"run"`
-	Turn    int    `json:"turn"`
-	Upto    Place  `json:"upto"`
-	// AfterToolResult goes into the error of a provider that fails (catalogue HA-24).
-	AfterToolResult bool `json:"after_tool_result,omitempty"`
-	// Note is the last message, and stands in no log.
-	Note string `json:"note,omitempty"`
-	// Summary asks for a summary in the place of a turn, without tools; Note is
-	// the prompt for it then, and Output the schema of the answer.
-	Summary bool            `json:"summary,omitempty"`
-	Output  json.RawMessage `json:"output,omitempty"`
-	// Compact asks for a summary of what is older, in whose place it will stand;
-	// Squeeze cuts what is too long for the model's window.
-	Compact bool `json:"compact,omitempty"`
-	Squeeze bool `json:"squeeze,omitempty"`
-	// Within is how long all of it may take; zero means as long as the Spec says.
-	Within agent.Duration `json:"within,omitempty"`
-	// Heard are the holds that the run knows of, and Parent is the run above.
-	Heard  []agent.Heard `json:"heard,omitempty"`
-	Parent *agent.Parent `json:"parent,omitempty"`
-	Trace  agent.Trace   `json:"trace,omitzero"`
+	loop.ModelStep
+	Upto Place `json:"upto"`
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -74,7 +55,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if err != nil {
 		return d.unlessStopped(ctx, "", err)
 	}
-	if in.Compact {
+	if in.Summary == loop.SumCompact {
 		return d.compact(ctx, log, log.Spec(), in)
 	}
 	spec := in.spec(log.Spec())
@@ -82,7 +63,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if full {
 		return agent.Reply{Finish: agent.FinishFull}, nil
 	}
-	reply, heard, err := d.askSqueezed(ctx, spec, messages, log, in)
+	reply, heard, err := d.askFitted(ctx, spec, messages, log, in)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return agent.Reply{Finish: agent.FinishFull}, nil
@@ -92,7 +73,7 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 		return held, err
 	}
 	reply.Parts = tidied(reply.Parts, spec)
-	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && !in.Summary {
+	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && in.Summary == "" {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
@@ -105,29 +86,30 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 // overflowed tells whether the provider refused a conversation as too long that can
 // still be compacted.
 func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
-	return overflow(err) && !in.Squeeze && !in.Summary && spec.Compaction.Strategy != agent.CompactNone
+	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactNone
 }
 
 // spec is the run's, or what a summary is made with.
 func (in AskInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
-	if in.Summary {
-		s.Toolset, s.Output, s.Completion = nil, in.Output, agent.CompleteNatural
+	if in.Summary != "" {
+		s.Toolset, s.Output, s.Completion = nil, in.output(), agent.CompleteNatural
 	}
-	if in.Summary && !in.Compact {
+	if in.Summary != "" && in.Summary != loop.SumCompact {
 		s.ModelAttempts = 1
 	}
 	return &s
 }
 
 // messages are the conversation with what only this call says.
-func (in AskInput) messages(messages []agent.Message) []agent.Message {
-	if in.Note == "" {
+func (in AskInput) messages(spec *agent.Spec, messages []agent.Message) []agent.Message {
+	text := in.note(spec)
+	if text == "" {
 		return messages
 	}
-	note := agent.TextMessage(agent.RoleUser, in.Note)
+	note := agent.TextMessage(agent.RoleUser, text)
 	note.Note = agent.NoteResumed
-	if in.Summary {
+	if in.Summary != "" {
 		note.Note = agent.NoteSummary
 	}
 	return append(slices.Clip(messages), note)

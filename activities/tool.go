@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -36,30 +37,10 @@ type ToolOutput struct {
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
 type ToolInput struct {
-	Session   string          `json:"session"`
-	Run       string          `json:"run"`
-	Agent     string          `json:"agent"`
-	Turn      int             `json:"turn"`
-	Call      string          `json:"call"`
-	Of        string          `json:"of,omitempty"` // the run that asked for it, where it is another
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Upto is where the log stands; Long tells that it has the arguments.
+	loop.ToolStep
+	// Upto is where the log stands; Long means that it has the arguments.
 	Upto Place `json:"upto,omitzero"`
 	Long bool  `json:"long,omitempty"`
-	// Timeout caps the attempt; the tool's context ends with it.
-	Timeout  agent.Duration `json:"timeout"`
-	Attempts int            `json:"attempts,omitempty"`
-	// Edited arguments are a person's, who proved to be Approver where one is
-	// named: the Spec's rules are asked once more.
-	Edited   bool   `json:"edited,omitempty"`
-	Approver string `json:"approver,omitempty"`
-	// Answers are those to what the tool has asked.
-	Answers []agent.ToolAnswer `json:"answers,omitempty"`
-	// Heard are the holds that the run knows of, and Parent is the run above.
-	Heard  []agent.Heard `json:"heard,omitempty"`
-	Parent *agent.Parent `json:"parent,omitempty"`
-	Trace  agent.Trace   `json:"trace,omitzero"`
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short

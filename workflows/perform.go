@@ -54,10 +54,6 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.LookAfter:
 		r.lookAfter(ctx, e)
 	case loop.Lease:
-		if r.parent() == nil { // the server tells
-			r.after = append(r.after, loop.Leased{})
-			return
-		}
 		r.lease(ctx, e)
 	case loop.Acknowledge:
 		r.ack = e.Ack

@@ -23,6 +23,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -393,7 +394,7 @@ func TestATryFailsWithACode(t *testing.T) {
 	flaky := tool.New("flaky", "", func(context.Context, *tool.Call, none) (string, error) { return "", errors.New("not yet") }, nil)
 	deeds := &activities.Deeds{Tools: map[string]tool.Tool{"flaky": flaky}, Flights: activities.NewFlights(), Logger: slog.New(slog.DiscardHandler)}
 	deeds.Register(env)
-	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)})
+	_, err := env.ExecuteActivity(activities.CallTool.Name, activities.ToolInput{ToolStep: loop.ToolStep{Tool: "flaky", Call: "t1.1", Arguments: json.RawMessage(`{}`), Attempts: 2, Timeout: agent.Duration(time.Minute)}})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	require.Equal(t, string(agent.ToolFailed), app.Type())

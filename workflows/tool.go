@@ -13,24 +13,13 @@ import (
 	"github.com/fermata-agents/fermata/internal/loop"
 )
 
-// Times of tool calls.
-const (
-	toolTime  = 10 * time.Minute // where a tool names none (catalogue PA-67)
-	localTime = time.Second      // past it a local tool is started anew as an ordinary one
-)
+// localTime is how long a local tool may take: past it, it is started anew as an ordinary one.
+const localTime = time.Second
 
-// callTool makes a tool call, within the workflow's task where the tool allows it.
+// callTool makes a tool call, within the workflow's task if it is local.
 func (r *run) callTool(ctx workflow.Context, e loop.CallTool) {
-	in := activities.ToolInput{
-		Session: r.state.Session, Run: r.state.Run, Agent: r.state.Spec.Name, Turn: e.Turn,
-		Call: e.Call.ID, Of: e.Of, Tool: e.Call.Tool, Arguments: e.Call.Arguments, Attempts: max(1, e.Tool.Attempts),
-		Timeout: agent.Duration(toolTime), Upto: r.share(ctx, r.state.Log.Seq),
-		Edited: e.Edited, Answers: e.Answers, Heard: r.state.Holds.Heard, Parent: r.parent(), Trace: r.state.Stint.Trace,
-	}
-	if e.Tool.Timeout > 0 {
-		in.Timeout = e.Tool.Timeout
-	}
-	if e.Tool.Local && !e.Edited && !e.Regular {
+	in := activities.ToolInput{ToolStep: e.ToolStep, Upto: r.share(ctx, r.state.Log.Seq)}
+	if e.Local {
 		r.callLocal(ctx, in)
 		return
 	}

@@ -263,14 +263,8 @@ func (s *step) beginCall() {
 	default:
 		s.Calls.begin(i, s.At)
 		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-		s.callTool(i)
+		s.toolStep(i, false)
 	}
-}
-
-func (s *step) callTool(i int) {
-	c := s.Calls.List[i]
-	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn.N, Call: c.ToolCall, Of: c.Of, Tool: tool, Edited: c.Edited, Approver: c.Approver, Answers: c.Answers})
 }
 
 // mayBegin reports whether a call may begin now. A pause lets the turn in progress end; a
@@ -289,7 +283,7 @@ func (s *step) returned(in Returned) error {
 	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
 		s.outdated(*in.Hold)
-		s.callTool(i) // it was not begun
+		s.toolStep(i, false) // it was not begun
 		return nil
 	}
 	switch {
@@ -317,7 +311,6 @@ func (s *step) slow(call string) error {
 	if i < 0 {
 		return s.refuse("the result of call %s is not waited for", call)
 	}
-	c := s.Calls.List[i]
 	if a := s.End.Aborting; a != nil {
 		s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+a.Why+".")
 		if s.Calls.active() == 0 {
@@ -325,8 +318,7 @@ func (s *step) slow(call string) error {
 		}
 		return nil
 	}
-	tool, _ := s.Spec.Tool(c.Tool)
-	s.do(CallTool{Turn: s.Turn.N, Call: c.ToolCall, Of: c.Of, Tool: tool, Approver: c.Approver, Answers: c.Answers, Regular: true})
+	s.toolStep(i, true)
 	return nil
 }
 

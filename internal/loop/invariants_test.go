@@ -117,7 +117,7 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 		case CallModel:
 			ok = waits(string(Asking), string(Summing)) && after.Turn.Ask == e.Seq
 		case CallTool:
-			ok = waits(string(Working)) && after.Calls.List[s.Calls.find(e.Call.ID)].State == Active
+			ok = waits(string(Working)) && after.Calls.List[s.Calls.find(e.Call)].State == Active
 		case Seal:
 			ok = after.Log.Sealing == e.To
 		case Fold:

@@ -227,35 +227,13 @@ type (
 	// CallModel asks for [Replied] or [ModelFailed]. The conversation is the log
 	// up to the event Seq.
 	CallModel struct {
-		Turn int
-		Seq  int64
-		// AfterToolResult tells that tools have run before.
-		AfterToolResult bool
-		// Note is said behind everything, and not stored.
-		Note string
-		// Summary asks for a summary in the place of a turn, without tools. Within
-		// is how long it may take; zero as long as any call.
-		Summary Summary
-		Within  time.Duration
-		// ForceFit cuts what is too long for the model's window; else the reply says
-		// that it is.
-		ForceFit bool
+		ModelStep
+		Seq int64
 	}
-	// CallTool asks for [Returned].
+	// CallTool asks for [Returned]. Local calls may be made within the workflow's task.
 	CallTool struct {
-		Turn int
-		Call agent.ToolCall
-		// Of is the run that asked for it, where another has begun the turn.
-		Of   string
-		Tool agent.ToolSpec
-		// Edited arguments are not the ones that the log has; Approver proved to be
-		// one, and put them there.
-		Edited   bool
-		Approver string
-		// Answers are those to what the tool has asked so far.
-		Answers []agent.ToolAnswer
-		// Regular calls are made by a step of their own, whatever the tool says.
-		Regular bool
+		ToolStep
+		Local bool
 	}
 	// Abandon gives up the model and tool calls in flight. What comes back within
 	// the grace is taken.

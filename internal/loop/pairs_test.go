@@ -66,7 +66,7 @@ func (w *world) note(e Effect) {
 	case CallModel:
 		w.todo = append(w.todo, w.reply(e))
 	case CallTool:
-		w.todo = append(w.todo, Returned{Result: agent.ToolResult{Call: e.Call.ID, Tool: e.Call.Tool, Status: agent.CallOK, Text: "1"}})
+		w.todo = append(w.todo, Returned{Result: agent.ToolResult{Call: e.Call, Tool: e.Tool, Status: agent.CallOK, Text: "1"}})
 	case Seal:
 		w.todo = append(w.todo, Sealed{Head: "h", Seq: e.To})
 	case Fold:

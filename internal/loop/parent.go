@@ -173,11 +173,15 @@ func (s *step) onlyBelow() bool {
 // look looks whether the parent still lives, stores what a run that rests for its hold has
 // not stored, and asks about a hold that a step met and that nobody told of.
 func (s *step) look() {
-	s.Parent.looks()
 	if s.Log.open() && s.mayStore() {
 		s.seal(false)
 	}
-	s.do(Lease{Parent: s.Parent.Birth.Parent})
+	if s.Parent.Birth.Background {
+		s.Parent.looks()
+		s.do(Lease{Parent: s.Parent.Birth.Parent})
+	} else { // the server cancels it when its parent closes, however that happens
+		s.Parent.looked(s.Rest.Since, s.At)
+	}
 	if early := s.Holds.Early; early != nil {
 		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(*early)})
 	}
@@ -185,10 +189,10 @@ func (s *step) look() {
 
 // leased takes what the look found.
 func (s *step) leased(in Leased) error {
-	s.Parent.looked(s.Rest.Since, s.At)
 	if s.over() {
 		return s.refuse("the run is ending")
 	}
+	s.Parent.looked(s.Rest.Since, s.At)
 	if in.Gone {
 		return s.cancelled(reasonParent)
 	}

@@ -114,9 +114,9 @@ func effectText(e Effect) string {
 		return text
 	case CallTool:
 		if e.Edited {
-			return fmt.Sprintf("call %s %s with %s", e.Call.ID, e.Call.Tool, e.Call.Arguments)
+			return fmt.Sprintf("call %s %s with %s", e.Call, e.Tool, e.Arguments)
 		}
-		text := fmt.Sprintf("call %s %s", e.Call.ID, e.Call.Tool)
+		text := fmt.Sprintf("call %s %s", e.Call, e.Tool)
 		for _, a := range e.Answers {
 			text += fmt.Sprintf(", answered %q", a.Text)
 			if a.Declined {

@@ -153,17 +153,17 @@ func (s *step) nextTurn() {
 
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
-	s.do(CallModel{Turn: s.Turn.N, Seq: s.Turn.Ask, AfterToolResult: len(s.Calls.Counts) > 0, Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
+	s.modelStep(ModelStep{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
 }
 
 // summarise asks the model for a summary, without tools; it is not a turn.
 func (s *step) summarise(what Summary) {
 	s.Turn.sum(s.At, s.Log.Seq, what)
-	left := time.Duration(0)
+	left := agent.Duration(0)
 	if s.End.Stopping != nil {
-		left = s.End.Stopping.Until.Sub(s.At)
+		left = agent.Duration(s.End.Stopping.Until.Sub(s.At))
 	}
-	s.do(CallModel{Turn: s.Turn.N, Seq: s.Turn.Ask, AfterToolResult: len(s.Calls.Counts) > 0, Summary: what, Within: left})
+	s.modelStep(ModelStep{Summary: what, Within: left})
 }
 
 // endTurn writes the turn's checkpoint.

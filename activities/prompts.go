@@ -1,0 +1,44 @@
+package activities
+
+import (
+	"encoding/json"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
+	"github.com/fermata-agents/fermata/internal/loop"
+)
+
+// Prompts for summaries. They stand here and not in a history: a build that words one
+// better asks in its words from then on.
+const (
+	// freshPrompt asks for what the run goes on with in place of all that was said.
+	freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
+		"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
+	// compactPrompt asks for what stands in place of what is older.
+	compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
+		"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
+)
+
+// note is what is said behind the conversation; empty for nothing.
+func (in AskInput) note(spec *agent.Spec) string {
+	switch in.Summary {
+	case loop.SumHandoff:
+		return handoff.Prompt
+	case loop.SumFresh:
+		return freshPrompt
+	case loop.SumCompact:
+		if more := spec.Compaction.Instructions; more != "" {
+			return compactPrompt + "\n" + more
+		}
+		return compactPrompt
+	}
+	return in.Note
+}
+
+// output is the schema of a summary; nil for free text.
+func (in AskInput) output() json.RawMessage {
+	if in.Summary == loop.SumHandoff {
+		return handoff.SummarySchema()
+	}
+	return nil
+}

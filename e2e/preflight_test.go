@@ -58,8 +58,8 @@ const plantedEnv = "FERMATA_PLANTED"
 // edits are where the changed build's code differs: a text of a file, and what stands
 // there in its place.
 var edits = []struct{ file, was, is string }{
-	{"run.go", "	r.awaitSignals()\n", "	r.awaitSignals()\n	begin(ctx)\n"},
-	{"perform.go", "activities.Seal.Start(", "seal().Start("},
+	{"run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
+	{"perform.go", "]{activities.Seal, in,", "]{seal(), in,"},
 	{"perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
 }
 
@@ -67,9 +67,12 @@ var edits = []struct{ file, was, is string }{
 // that does not.
 var breaks = map[string]func(*historypb.HistoryEvent) bool{
 	"gated, and quiet": nil,
-	"another timer":    func(e *historypb.HistoryEvent) bool { return e.GetMarkerRecordedEventAttributes() != nil },
+	"another timer": func(e *historypb.HistoryEvent) bool {
+		return e.GetMarkerRecordedEventAttributes().GetMarkerName() == "LocalActivity"
+	},
 	"a publish less": func(e *historypb.HistoryEvent) bool {
-		return e.GetUpsertWorkflowSearchAttributesEventAttributes() != nil
+		_, ok := e.GetUpsertWorkflowSearchAttributesEventAttributes().GetSearchAttributes().GetIndexedFields()[agent.AttrStatus]
+		return ok
 	},
 	"another step": func(e *historypb.HistoryEvent) bool {
 		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "fermata.seal"

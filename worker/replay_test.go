@@ -88,8 +88,8 @@ func plain(kind enums.EventType) *historypb.HistoryEvent {
 }
 
 // A history that this build would not make is found to be broken at the event where
-// it departs, and nothing of what was said is told. (Of v1-tools, the events 4, 13 and
-// 22 complete workflow tasks; after 13 two calls of tools are scheduled.)
+// it departs, and nothing of what was said is told. (Of v1-tools, the events 4, 15 and
+// 24 complete workflow tasks; after 15 two calls of tools are scheduled.)
 func TestTheEventOfABreach(t *testing.T) {
 	for name, c := range map[string]struct {
 		first int // so many recorded events
@@ -98,17 +98,17 @@ func TestTheEventOfABreach(t *testing.T) {
 		id    int64
 		says  string
 	}{
-		"another activity": {first: 13, then: []*historypb.HistoryEvent{scheduled("fermata.pay")}, id: 14, says: "has ActivityTaskScheduled fermata.pay there, and this build makes ScheduleActivityTask fermata.tool"},
-		"another order":    {first: 10, swap: 5, id: 6, says: "has WorkflowPropertiesModified there, and this build makes UpsertWorkflowSearchAttributes"},
-		"a step less":      {first: 15, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_TIMER_STARTED)}, id: 16, says: "has TimerStarted there, and this build makes nothing of the kind"},
-		"a step more":      {first: 14, id: 13, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
-		"a step more, and a task later": {first: 14, then: []*historypb.HistoryEvent{
+		"another activity": {first: 15, then: []*historypb.HistoryEvent{scheduled("fermata.pay")}, id: 16, says: "has ActivityTaskScheduled fermata.pay there, and this build makes ScheduleActivityTask fermata.tool"},
+		"another order":    {first: 12, swap: 7, id: 8, says: "has WorkflowPropertiesModified there, and this build makes UpsertWorkflowSearchAttributes"},
+		"a step less":      {first: 17, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_TIMER_STARTED)}, id: 18, says: "has TimerStarted there, and this build makes nothing of the kind"},
+		"a step more":      {first: 16, id: 15, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
+		"a step more, and a task later": {first: 16, then: []*historypb.HistoryEvent{
 			plain(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
 			plain(enums.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_STARTED), plain(enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED),
 			plain(enums.EVENT_TYPE_TIMER_STARTED),
-		}, id: 13, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
-		"the end":             {first: 22, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 22, says: "one step more in this workflow task: ScheduleActivityTask fermata.model"},
-		"an end that is none": {first: 8, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 9, says: "the history ends there, and this build goes on"},
+		}, id: 15, says: "one step more in this workflow task: ScheduleActivityTask fermata.tool"},
+		"the end":             {first: 24, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 24, says: "one step more in this workflow task: ScheduleActivityTask fermata.model"},
+		"an end that is none": {first: 10, then: []*historypb.HistoryEvent{plain(enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED)}, id: 11, says: "the history ends there, and this build goes on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := recording(t, "v1-tools", c.first)
@@ -134,7 +134,7 @@ func TestTheEventOfABreach(t *testing.T) {
 
 // The event is found whatever has come behind it.
 func TestABreachOfLongAgo(t *testing.T) {
-	const at = 8
+	const at = 10
 	h := recording(t, "v1-parked", 0)
 	h.Events[at-1].GetActivityTaskScheduledEventAttributes().ActivityType.Name = "fermata.pay"
 	for n := at; n <= len(h.Events); n++ {
@@ -152,7 +152,7 @@ func named(name string) tool.Tool {
 // What a run was begun with is looked for in the options: a deploy that leaves a
 // tool out is told of before the model calls it.
 func TestWhatARunWasBegunWith(t *testing.T) {
-	open := recording(t, "v1-tools", 21)
+	open := recording(t, "v1-tools", 23)
 	boom, script := named("boom"), map[string]model.Model{"script": testsuite.NewScript()}
 	for name, c := range map[string]struct {
 		o     *worker.Options
@@ -187,7 +187,7 @@ func TestWhatARunWasBegunWith(t *testing.T) {
 
 // A state that a newer build has carried over is not tried.
 func TestAStateOfANewerBuild(t *testing.T) {
-	h := recording(t, "v1-tools", 21)
+	h := recording(t, "v1-tools", 23)
 	start := h.Events[0].GetWorkflowExecutionStartedEventAttributes()
 	start.Input.Payloads = slices.Concat(start.Input.Payloads[:1], []*commonpb.Payload{{Data: []byte(`{"v":2}`)}})
 	v, err := worker.Replay(h, nil)
@@ -197,7 +197,7 @@ func TestAStateOfANewerBuild(t *testing.T) {
 }
 
 func TestWhatIsNoHistoryOfARun(t *testing.T) {
-	other := recording(t, "v1-tools", 21)
+	other := recording(t, "v1-tools", 23)
 	other.Events[0].GetWorkflowExecutionStartedEventAttributes().WorkflowType.Name = "acme.other"
 	for _, h := range []*historypb.History{nil, {}, other} {
 		_, err := worker.Replay(h, nil)

@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// worded are the packages whose sentences a run may read or keep, with the library whose
+// errors it tells.
+var worded = []string{"../agent", "../internal/durable", "../internal/loop", "../internal/match", "../handoff", "../signals", "../workflows", "encoding/json"}
+
+// more makes every sentence longer than any threshold would forgive.
+var more = " (" + strings.Repeat("said in other words, ", 50) + "and at length)"
+
+// No wording decides anything: a build that has other words for every sentence and error of
+// the runtime, and of the JSON library, replays all recorded histories.
+func TestAnotherWordingReplaysAllHistories(t *testing.T) {
+	dir, replace, sentences := t.TempDir(), map[string]string{}, 0
+	for _, pkg := range worded {
+		if !strings.HasPrefix(pkg, "..") {
+			pkg = filepath.Join(runtime.GOROOT(), "src", pkg)
+		}
+		files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			path, err = filepath.Abs(path)
+			require.NoError(t, err)
+			text, n := reword(t, path)
+			copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+			require.NoError(t, os.WriteFile(copied, text, 0o600))
+			replace[path] = copied
+			sentences += n
+		}
+	}
+	require.Greater(t, sentences, 500)
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	file := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-run", "^TestRecordedHistoriesReplay$", "-count=1", "../workflows")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "ok")
+}
+
+// reword returns a file with longer sentences: texts with a space that are no tags, no
+// JSON and no layouts of times.
+func reword(t *testing.T, path string) (text []byte, sentences int) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+	require.NoError(t, err)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			return n.Tag == nil
+		case *ast.BasicLit:
+			said, err := strconv.Unquote(n.Value)
+			if n.Kind != token.STRING || err != nil || !sentence(said) {
+				return true
+			}
+			n.Value = strconv.Quote(said + more)
+			sentences++
+		}
+		return true
+	})
+	var b strings.Builder
+	require.NoError(t, format.Node(&b, fset, file))
+	return []byte(b.String()), sentences
+}
+
+func sentence(s string) bool {
+	return strings.Contains(strings.TrimSpace(s), " ") && !strings.ContainsAny(s, "{}<>`\"")
+}

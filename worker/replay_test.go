@@ -66,7 +66,7 @@ func event(attributes func(*historypb.HistoryEvent), kind enums.EventType) *hist
 func scheduled(name string) *historypb.HistoryEvent {
 	return event(func(e *historypb.HistoryEvent) {
 		e.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-			ActivityId: "14", ActivityType: &commonpb.ActivityType{Name: name},
+			ActivityId: "16", ActivityType: &commonpb.ActivityType{Name: name},
 			Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{{Data: []byte("hunter2")}}},
 		}}
 	}, enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED)
@@ -76,7 +76,7 @@ func plain(kind enums.EventType) *historypb.HistoryEvent {
 	return event(func(e *historypb.HistoryEvent) {
 		switch kind {
 		case enums.EVENT_TYPE_TIMER_STARTED:
-			e.Attributes = &historypb.HistoryEvent_TimerStartedEventAttributes{TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{TimerId: "16"}}
+			e.Attributes = &historypb.HistoryEvent_TimerStartedEventAttributes{TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{TimerId: "18"}}
 		case enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
 			e.Attributes = &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{}}
 		case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

@@ -43,10 +43,37 @@ type AskInput struct {
 	Squeeze bool `json:"squeeze,omitempty"`
 	// Within is how long all of it may take; zero means as long as the Spec says.
 	Within agent.Duration `json:"within,omitempty"`
+	// Fetch is about how many bytes a process has to fetch that does not have the open
+	// part of the log. If it is positive, such a process may return [agent.FinishNear]
+	// in place of a reply: then the provider's rate allows the call, and the run
+	// schedules it where it is itself.
+	Fetch int `json:"fetch,omitempty"`
+	// Lane is whose slot the call takes; empty for [ModelLane].
+	Lane Lane `json:"lane,omitempty"`
+	// Tried is how often the call was made by activities before this one.
+	Tried int `json:"tried,omitempty"`
 	// Heard are the holds that the run knows of, and Parent is the run above.
 	Heard  []agent.Heard `json:"heard,omitempty"`
 	Parent *agent.Parent `json:"parent,omitempty"`
 	Trace  agent.Trace   `json:"trace,omitzero"`
+}
+
+// fetchMost is how many bytes are fetched for a call in place of another activity near
+// the run: a query costs as much as one.
+const fetchMost = 32 << 10
+
+// far tells whether the call is to be made near its run.
+func (d *Deeds) far(ctx context.Context, in AskInput) bool {
+	if in.Fetch <= fetchMost {
+		return false
+	}
+	_, here := d.Tails.get(activity.GetInfo(ctx).WorkflowExecution.RunID, in.Upto)
+	return !here
+}
+
+// attempt is the number of the call's attempt, from 1.
+func (in AskInput) attempt(ctx context.Context) int {
+	return in.Tried + int(activity.GetInfo(ctx).Attempt)
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -69,6 +96,9 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil
+	}
+	if d.far(ctx, in) {
+		return agent.Reply{Finish: agent.FinishNear}, nil
 	}
 	log, err := d.logUpTo(ctx, in.Run, in.Upto)
 	if err != nil {
@@ -162,7 +192,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 	defer watch.Stop()
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
-		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
+		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {

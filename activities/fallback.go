@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 )
@@ -20,7 +18,7 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Within), errWithin)
 		defer stop()
 	}
-	attempt := int(activity.GetInfo(ctx).Attempt)
+	attempt := in.attempt(ctx)
 	var failed failures
 	for i, name := range spec.Models() {
 		m, err := d.Model(name)
@@ -152,7 +150,7 @@ func (fs failures) fault(attempt, attempts int, in AskInput) error {
 
 func (d *Deeds) warn(ctx context.Context, f failure, in AskInput) {
 	d.Logger.WarnContext(ctx, "model call failed", "session", in.Session, "run", in.Run, "turn", in.Turn,
-		"model", f.model, "kind", string(f.fault.Provider.Kind), "attempt", activity.GetInfo(ctx).Attempt, "error", f.fault.Message)
+		"model", f.model, "kind", string(f.fault.Provider.Kind), "attempt", in.attempt(ctx), "error", f.fault.Message)
 }
 
 // backoff is how long to wait after a provider's failure that names no time: 2s,

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -20,8 +21,12 @@ const (
 	StoreLane Lane = "store" // reads and writes the store
 )
 
-// RatedLane is the lane of a provider whose calls are rated.
-func RatedLane(provider string) Lane { return ModelLane + "." + Lane(provider) }
+// RatedLane is the lane of a model whose provider's calls are rated: the provider is the
+// part of the full name before the first slash.
+func RatedLane(model string) Lane {
+	provider, _, _ := strings.Cut(model, "/")
+	return ModelLane + "." + Lane(provider)
+}
 
 // Queue is the lane's task queue beside that of the runs; that of the runs for no lane.
 // It is recorded in histories.
@@ -40,12 +45,13 @@ func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Que
 // is done, and the run schedules it on the lane's queue. A later attempt is never sent
 // back, since that would begin its attempts anew. Nor is a local activity: Temporal
 // counts those apart.
-func inLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		info := activity.GetInfo(ctx)
 		if info.IsLocalActivity || info.Attempt > 1 {
 			return deed(ctx, in)
 		}
+		s := slots(in)
 		if !s.TryTake() {
 			return out, durable.ErrFull
 		}
@@ -75,17 +81,20 @@ func onLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) 
 // Register registers every step, for the worker on the runs' own task queue.
 func (d *Deeds) Register(r durable.Registry) {
 	Open.Handle(r, d.open)
-	Claim.Handle(r, inLane(d.Slots[StoreLane], d.claimHead))
-	Locate.Handle(r, inLane(d.Slots[StoreLane], d.locate))
-	Import.Handle(r, inLane(d.Slots[StoreLane], d.importRun))
-	Seal.Handle(r, inLane(d.Slots[StoreLane], d.seal))
-	List.Handle(r, inLane(d.Slots[ToolLane], d.list))
-	CallTool.Handle(r, inLane(d.Slots[ToolLane], d.callTool))
-	AskModel.Handle(r, inLane(d.Slots[ModelLane], d.askModel))
+	Claim.Handle(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
+	Locate.Handle(r, inLane(of[LocateInput](d.Slots[StoreLane]), d.locate))
+	Import.Handle(r, inLane(of[ImportInput](d.Slots[StoreLane]), d.importRun))
+	Seal.Handle(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
+	List.Handle(r, inLane(of[ListInput](d.Slots[ToolLane]), d.list))
+	CallTool.Handle(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
+	AskModel.Handle(r, inLane(func(in AskInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
 	Lease.Handle(r, d.lease)
 	Gather.Handle(r, d.gather)
 	Tick.Handle(r, d.tick)
 }
+
+// of are the same slots whatever the input.
+func of[In any](s *Slots) func(In) *Slots { return func(In) *Slots { return s } }
 
 // RegisterLane registers the steps of one lane, for the worker on the lane's queue.
 func (d *Deeds) RegisterLane(r durable.Registry, l Lane) {

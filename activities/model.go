@@ -28,6 +28,33 @@ var AskModel = durable.Activity[AskInput, agent.Reply]{Name: "fermata.model"}
 type AskInput struct {
 	loop.ModelStep
 	Upto Place `json:"upto"`
+	// Fetch is about how many bytes a process has to fetch that does not have the open
+	// part of the log. If it is positive, such a process may return [agent.FinishNear]
+	// in place of a reply: then the provider's rate allows the call, and the run
+	// schedules it where it is itself.
+	Fetch int `json:"fetch,omitempty"`
+	// Lane is whose slot the call takes; empty for [ModelLane].
+	Lane Lane `json:"lane,omitempty"`
+	// Tried is how often the call was made by activities before this one.
+	Tried int `json:"tried,omitempty"`
+}
+
+// fetchMost is how many bytes are fetched for a call in place of another activity near
+// the run: a query costs as much as one.
+const fetchMost = 32 << 10
+
+// far tells whether the call is to be made near its run.
+func (d *Deeds) far(ctx context.Context, in AskInput) bool {
+	if in.Fetch <= fetchMost {
+		return false
+	}
+	_, here := d.Tails.get(activity.GetInfo(ctx).WorkflowExecution.RunID, in.Upto)
+	return !here
+}
+
+// attempt is the number of the call's attempt, from 1.
+func (in AskInput) attempt(ctx context.Context) int {
+	return in.Tried + int(activity.GetInfo(ctx).Attempt)
 }
 
 // maxReply bounds what one reply adds to a history, as JSON. A payload may have 2 MB.
@@ -50,6 +77,9 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		return agent.Reply{Finish: agent.FinishHeld, Hold: hold}, nil
+	}
+	if d.far(ctx, in) {
+		return agent.Reply{Finish: agent.FinishNear}, nil
 	}
 	log, err := d.logUpTo(ctx, in.Run, in.Upto)
 	if err != nil {
@@ -144,7 +174,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 	defer watch.Stop()
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
-		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: int(activity.GetInfo(ctx).Attempt)},
+		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
 		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {

@@ -57,6 +57,7 @@ const (
 	BadOutput     Code = "bad_output" // the reply was cut off, or does not fit the schema, twice
 	ToolFailed    Code = "tool_failed"
 	ChildFailed   Code = "child_failed" // an agent that the run gave work to could not be started
+	WorkerLost    Code = "worker_lost"  // a step has lost as many workers as it may
 	Internal      Code = "internal"
 )
 
@@ -112,6 +113,7 @@ var classes = map[Code]class{
 	BadOutput:          {1, 500, false},
 	ToolFailed:         {1, 500, false},
 	ChildFailed:        {1, 500, false},
+	WorkerLost:         {1, 500, false},
 	Internal:           {1, 500, false},
 }
 

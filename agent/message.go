@@ -223,6 +223,7 @@ const (
 	FinishLength   Finish = "length"         // it was cut off at its output limit
 	FinishFiltered Finish = "content_filter" // it, or a filter, refused
 	FinishFull     Finish = "full"           // it was not asked: the conversation is too long for its window
+	FinishNear     Finish = "near"           // it was not asked: it may be, by the process that has the run
 	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run
 )
 

@@ -65,11 +65,13 @@ type Hold struct {
 	ID   string   `json:"id"` // "h-3", counted over the life of the session that was held
 	From HoldFrom `json:"from"`
 	// Session is the one that the hold was laid on; its tree inherits it.
-	Session string    `json:"session"`
-	Verb    Verb      `json:"verb"` // pause or interrupt
-	By      string    `json:"by,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	At      time.Time `json:"at"`
+	Session string `json:"session"`
+	Verb    Verb   `json:"verb"` // pause or interrupt
+	By      string `json:"by,omitempty"`
+	// Code says why the runtime held the run itself; empty if somebody said so.
+	Code   Code      `json:"code,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
 }
 
 // HoldFrom is where a hold comes from.

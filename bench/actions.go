@@ -61,6 +61,13 @@ func (m *meter) count(name string, n int64, tags []metrics.Tag) {
 	}
 }
 
+// heartbeats returns how many heartbeats of activities were counted since [meter.take].
+func (m *meter) heartbeats() int64 {
+	m.counts.mu.Lock()
+	defer m.counts.mu.Unlock()
+	return m.counts.actions["grpc_RecordActivityTaskHeartbeat"]
+}
+
 // take returns what was counted since it was taken last.
 func (m *meter) take() (actions, reports int64) {
 	m.counts.mu.Lock()

@@ -24,6 +24,7 @@ const (
 	costBytes   = "history a turn"
 	costActions = "actions a turn"
 	costReports = "RPCs a turn"
+	costBeats   = "heartbeats a model call"
 	costWhole   = "history of all turns, a turn"
 )
 
@@ -69,20 +70,21 @@ func (s *stage) slow(ctx context.Context, lanes []lane, m *meter) error {
 	if !s.bench.wants(cell) {
 		return nil
 	}
-	p := plan{Turns: 1, Local: true, Each: slowCall}
+	p := plan{Turns: 3, Local: true, Each: slowCall}
 	var sides []side
 	for _, l := range lanes {
 		sides = append(sides, side{l.side(), func(ctx context.Context, _ int) (sample, error) {
 			m.take()
 			err := play(ctx, l, name("slow"), p)
-			actions, reports := m.take()
-			return sample{costActions: float64(actions) / float64(p.asks()), costReports: float64(reports) / float64(p.asks())}, err
+			beats := m.heartbeats()
+			actions, _ := m.take()
+			return sample{costActions: float64(actions) / float64(p.Turns), costBeats: float64(beats) / float64(p.asks())}, err
 		}})
 	}
 	t, err := s.inTurns(ctx, cell, sides...)
 	if err == nil {
-		s.beside(cell, t, costActions, "", within(4))
-		s.beside(cell, t, costReports, "", nil)
+		s.beside(cell, t, costActions, "", nil)
+		s.beside(cell, t, costBeats, "", within(2))
 	}
 	return err
 }

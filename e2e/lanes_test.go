@@ -26,6 +26,7 @@ type stalled struct {
 	store.Store
 	gate atomic.Pointer[chan struct{}]
 	deaf bool
+	hung atomic.Int64 // calls that waited, or do
 }
 
 // hang makes every later call wait until the returned function is called.
@@ -43,6 +44,7 @@ func (s *stalled) wait(ctx context.Context) error {
 	if s.deaf {
 		done = nil
 	}
+	s.hung.Add(1)
 	select {
 	case <-*gate:
 		return nil
@@ -142,7 +144,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 			s.suspended(t, rests)
 			goOn := st.hang()
 			late := s.told(t, beginning, "go")
-			s.waitsIn(t, late[0], "") // it has begun, and its claim is a step of its own
+			require.Eventually(t, func() bool { return st.hung.Load() >= slots }, patience, time.Millisecond)
 			ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 			defer cancel()
 			v, err := rests.Status(ctx)

@@ -41,6 +41,8 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 			n := cmp.Or(options.MaxConcurrentActivityExecutionSize, laneSlots)
 			whole, deeds.Slots[l] = whole+n, activities.NewSlots(n)
 			options.Tuner, options.MaxConcurrentActivityExecutionSize = tunerOf(deeds.Slots[l]), 0
+			// The SDK takes no bound beside a tuner, also not one that the user set for all.
+			options.MaxConcurrentLocalActivityExecutionSize, options.MaxConcurrentWorkflowTaskExecutionSize, options.MaxConcurrentNexusTaskExecutionSize = 0, 0, 0
 		}
 		own[l] = options
 	}

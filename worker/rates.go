@@ -19,22 +19,13 @@ type Rate struct {
 	AtOnce int
 }
 
-// providerOf is the part of a model's full name that says whose it is.
-func providerOf(model string) string {
-	provider, _, _ := strings.Cut(model, "/")
-	return provider
-}
-
 // modelQueue is the task queue on which a model's calls wait; empty for the runs' own.
 func (o *Options) modelQueue(model string) string {
-	if _, bounded := o.Rates[providerOf(model)]; !bounded {
+	provider, _, _ := strings.Cut(model, "/")
+	if _, bounded := o.Rates[provider]; !bounded {
 		return ""
 	}
-	return o.queueOf(providerOf(model))
-}
-
-func (o *Options) queueOf(provider string) string {
-	return activities.RatedLane(provider).Queue(o.taskQueue())
+	return activities.RatedLane(model).Queue(o.taskQueue())
 }
 
 func (o *Options) checkRates() (faults []error) {

@@ -108,7 +108,7 @@ func (r *run) openAs(ctx workflow.Context, in activities.OpenInput) {
 		if err != nil || !o.Late {
 			return opened(o, err)
 		}
-		start(ctx, r, step[activities.OpenInput, activities.Claimed]{activities.Claim, in, patient(), activities.StoreLane}, func(c activities.Claimed, err *agent.Error) loop.Input {
+		start(ctx, r, step[activities.OpenInput, activities.Claimed]{do: activities.Claim, in: in, options: patient(), lane: activities.StoreLane, mayKill: true}, func(c activities.Claimed, err *agent.Error) loop.Input {
 			o.Claimed = c
 			return opened(o, err)
 		})
@@ -125,7 +125,7 @@ func opened(o activities.OpenResult, err *agent.Error) loop.Input {
 
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	in := activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion}
-	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{activities.Locate, in, patient(), activities.StoreLane}, func(o activities.LocateResult, err *agent.Error) loop.Input {
+	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{do: activities.Locate, in: in, options: patient(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
@@ -136,7 +136,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 func (r *run) list(_ workflow.Context, e loop.List) {
 	few := patient()
 	few.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
-	start(r.work, r, step[activities.ListInput, activities.ListResult]{activities.List, activities.ListInput{Sources: e.Sources}, few, activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
+	start(r.work, r, step[activities.ListInput, activities.ListResult]{do: activities.List, in: activities.ListInput{Sources: e.Sources}, options: few, lane: activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
 		return loop.Listed{Tools: o.Tools, Err: err}
 	})
 }
@@ -211,7 +211,7 @@ func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 	few.MaximumAttempts = 4
 	options := patient()
 	options.RetryPolicy = &few
-	start(ctx, r, step[activities.SealInput, activities.SealResult]{activities.Seal, in, options, activities.StoreLane}, func(o activities.SealResult, err *agent.Error) loop.Input {
+	start(ctx, r, step[activities.SealInput, activities.SealResult]{do: activities.Seal, in: in, options: options, lane: activities.StoreLane}, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
 			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}

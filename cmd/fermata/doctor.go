@@ -137,7 +137,7 @@ func (d *doctor) checkNamespace(ctx context.Context) {
 		d.found("cancel", fine, "a cancellation reaches tools and models at once", "")
 		return
 	}
-	d.found("cancel", warning, "a cancellation reaches tools and models with their next heartbeat, after a second or two",
+	d.found("cancel", warning, "a cancellation reaches tools and models with their next heartbeat, after up to 12 s",
 		"set frontend.WorkerCommandsEnabled and system.enableCancelActivityWorkerCommand in the server's dynamic configuration")
 }
 

@@ -102,6 +102,7 @@ func Arrive(err error) *agent.Error {
 		if app.Details(&e) != nil || e.Code == "" {
 			e = agent.Error{Code: agent.Code(app.Type()), Message: app.Message(), Retryable: !app.NonRetryable()}
 		}
+		e.RetryAfter = app.NextRetryDelay()
 		return &e
 	}
 	return agent.Errorf(agent.Internal, "%w", err)

@@ -134,7 +134,11 @@ func (h Holds) reasons(by agent.Initiator) (all reasons) {
 	if by == agent.ByParent {
 		owner = agent.OwnedByParent
 	}
-	return append(all, reason{kind: agent.Paused, owner: owner, finds: []string{"held"}})
+	own := reason{kind: agent.Paused, owner: owner, finds: []string{"held"}}
+	if code := h.own().Code; code != "" {
+		own.finds = append(own.finds, string(code))
+	}
+	return append(all, own)
 }
 
 // strongest is the hold that keeps the most from beginning; nil of none.
@@ -184,6 +188,21 @@ func (s *step) holdAs(by agent.Initiator, verb agent.Verb, o agent.Order, reason
 		}
 	}
 	return nil
+}
+
+// holdLost holds the run since its model call may be what ends its workers. It goes on at
+// resume, and makes the call again.
+func (s *step) holdLost(err *agent.Error) {
+	if s.Holds.own() != nil { // whoever said so lets it go on
+		s.Rest.blame(agent.ByPolicy, string(err.Code), err.Message)
+		return
+	}
+	s.wait(agent.ByPolicy, string(err.Code), err.Message)
+	n := s.nextHold()
+	s.addHold(agent.Hold{
+		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.Pause, Code: err.Code, Reason: err.Message, At: s.now(),
+	}, n, agent.ByPolicy)
+	s.tellChildren(s.pass(agent.Pause, 0))
 }
 
 // nextHold numbers a hold of this session.

@@ -157,6 +157,7 @@ func (s *step) repair(fault string) {
 }
 
 // modelFailed ends the run, but not if the call was given up anyway or was for a summary.
+// A call that may be what ends its workers is made again when somebody says so.
 func (s *step) modelFailed(err *agent.Error) {
 	aborted := s.End.aborted()
 	if s.Turn.Phase == Summing {
@@ -164,11 +165,15 @@ func (s *step) modelFailed(err *agent.Error) {
 		return
 	}
 	s.endTurn()
-	if aborted != nil {
+	switch {
+	case aborted != nil:
 		s.Turn.end()
-		return
+	case err.Code == agent.WorkerLost && s.End.Stopping == nil:
+		s.Turn.end()
+		s.holdLost(err)
+	default:
+		s.fail(err)
 	}
-	s.fail(err)
 }
 
 // summaryCame takes a model's answer to the question for a summary.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
 )
 
 // Flights knows which steps this process has in flight, and which holds it has
@@ -21,9 +22,16 @@ type Flights struct {
 	mu    sync.Mutex
 	steps map[*flight]struct{}
 	holds *simplelru.LRU[string, agent.Heard] // the last hold, by the session that was held
-	// Elsewhere tells other processes of a hold; nil where there are none. It must
-	// not block.
-	Elsewhere func(agent.Heard)
+	// Others tells other processes of a hold, and hears of theirs; nil where there are
+	// none.
+	Others live.Holds
+	roots  map[string]*followed // of the trees that have steps in flight here
+}
+
+// followed is a tree of which holds are heard.
+type followed struct {
+	steps int
+	leave func()
 }
 
 type flight struct {
@@ -40,7 +48,7 @@ const maxHolds = 10_000
 // NewFlights returns an empty registry; one serves a whole process.
 func NewFlights() *Flights {
 	lru, _ := simplelru.NewLRU[string, agent.Heard](maxHolds, nil)
-	return &Flights{steps: map[*flight]struct{}{}, holds: lru}
+	return &Flights{steps: map[*flight]struct{}{}, holds: lru, roots: map[string]*followed{}}
 }
 
 // errHeld is why a step's context ends when its run, or one above it, is held.
@@ -52,8 +60,8 @@ func (e *errHeld) Error() string { return "session " + e.Session + " is held" }
 // it, and tells the others.
 func (f *Flights) Hold(h agent.Heard) {
 	f.Heard(h)
-	if f.Elsewhere != nil {
-		f.Elsewhere(h)
+	if f.Others != nil {
+		f.Others.Tell(h)
 	}
 }
 
@@ -83,6 +91,31 @@ func (f *Flights) GiveUp(session string) {
 	}
 }
 
+// follow hears of holds of a step's tree from other processes, until the last step of it
+// leaves.
+func (f *Flights) follow(session string) (leave func()) {
+	if f.Others == nil {
+		return func() {}
+	}
+	root, _, _ := strings.Cut(session, "/")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.roots[root]
+	if one == nil {
+		one = &followed{leave: f.Others.Follow(root, func(h agent.Heard) { go f.Heard(h) })}
+		f.roots[root] = one
+	}
+	one.steps++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if one.steps--; one.steps == 0 {
+			delete(f.roots, root)
+			one.leave()
+		}
+	}
+}
+
 // under tells whether a session is another or one below it.
 func under(session, above string) bool {
 	return session == above || strings.HasPrefix(session, above+"/")
@@ -96,12 +129,13 @@ func knows(heard []agent.Heard, h agent.Heard) bool {
 // one comes, or has ended already: then the step is not to be begun.
 func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard) (_ context.Context, leave func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	unfollow := f.follow(session)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
 		if h, ok := f.holds.Get(above); ok && !knows(heard, h) {
 			cancel(&errHeld{h})
-			return ctx, func() {}
+			return ctx, unfollow
 		}
 		if !strings.Contains(above, "/") {
 			break
@@ -115,6 +149,7 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 		f.mu.Unlock()
 		close(s.done)
 		cancel(nil)
+		unfollow()
 	}
 }
 

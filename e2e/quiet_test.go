@@ -2,14 +2,13 @@ package e2e
 
 import (
 	"context"
-	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
@@ -23,11 +22,11 @@ type rpcs struct {
 	calls map[string]int
 }
 
-func (c *rpcs) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+func (c *rpcs) hear(method string, _ any) error {
 	c.mu.Lock()
-	c.calls[method[strings.LastIndexByte(method, '/')+1:]]++
-	c.mu.Unlock()
-	return call(ctx, method, in, out, conn, o...)
+	defer c.mu.Unlock()
+	c.calls[method]++
+	return nil
 }
 
 func (c *rpcs) count(methods ...string) (n int) {
@@ -46,16 +45,18 @@ const (
 	queries   = "QueryWorkflow"
 )
 
+// all is a copy of the counts.
+func (c *rpcs) all() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.calls)
+}
+
 // counted is a client of its own whose calls are counted.
 func (s *stage) counted(t *testing.T) (*client.Client, *rpcs) {
 	t.Helper()
 	n := &rpcs{calls: map[string]int{}}
-	o := connection(slog.DiscardHandler)
-	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(n.intercept))
-	c, err := shared(t).Dial(t.Context(), o)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return client.New(c, &client.Options{TaskQueue: s.queue, Store: s.dir}), n
+	return client.New(dialHearing(t, shared(t), n.hear), &client.Options{TaskQueue: s.queue, Store: s.dir}), n
 }
 
 // Whoever waits for a run that works for long, or for the end of one that is parked,

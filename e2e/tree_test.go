@@ -27,6 +27,7 @@ type forest struct {
 	busy   atomic.Int64 // tools that run
 	agents []agent.Definition
 	tool   tool.Tool
+	first  *worker.Worker
 }
 
 func plant(t *testing.T, fanout ...int) *forest {
@@ -50,7 +51,7 @@ func plant(t *testing.T, fanout ...int) *forest {
 	f.stage = setup(t, agent.Definition{}, testsuite.NewScript())
 	f.queue += "-forest" // its workers have other agents
 	f.Client = client.New(f.temporal, &client.Options{TaskQueue: f.queue, Store: f.dir})
-	f.tend(t)
+	f.first = f.tend(t)
 	return f
 }
 

@@ -78,8 +78,8 @@ func (f fleet) builtBy(t *testing.T, workflow string) (build string) {
 }
 
 // Runs that are parked under one build go on under the next once that is current, with
-// no worker of their own left, and back again: of every kind, with what is below them,
-// and the workflow by which processes hear of holds (HX-91).
+// no worker of their own left, and back again: of every kind, with what is below them
+// (HX-91).
 func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
 	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
@@ -93,9 +93,6 @@ func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
 	f.say(t, runs["held"], agent.ResumeOrder{})
 	f.answerBy(t, runs["held"], "b")
 	f.answerBy(t, f.begin(t, "ask me", nil), "b")
-	live := signals.LiveID(f.queue)
-	require.NoError(t, f.temporal.SignalWorkflow(t.Context(), live, "", signals.Live, agent.Heard{Session: "nobody", N: 1, Verb: agent.Interrupt}))
-	require.Eventually(t, func() bool { return f.builtBy(t, live) == "b" }, patience, 20*time.Millisecond)
 
 	again := f.deploy(t, "a")
 	b.Stop()

@@ -34,6 +34,10 @@ var (
 	// Tail asks for the open part of the log. It is for workers and clients of
 	// ours; its name has a dot so that nobody types it.
 	Tail = durable.Query[After, Open]{Name: "fermata.tail"}
+	// Held tells a worker process of a hold. It is asked of the workflow [LiveType], and of
+	// no run: a question to a workflow is answered by whoever polls its task queue, and
+	// leaves no trace in its history.
+	Held = durable.Query[agent.Heard, None]{Name: "fermata.held"}
 )
 
 // Resting answers [Suspension]; the field is absent where none is open.

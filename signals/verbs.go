@@ -28,15 +28,17 @@ var Verbs = []agent.Verb{
 const (
 	Child = "fermata.child" // a child to its parent: [agent.ChildReport]
 	Hold  = "fermata.hold"  // a parent to its child: [agent.HoldOrder]
-	Live  = "fermata.live"  // a worker process to the others: [agent.Heard]
 )
 
-// LiveType is the type of the workflow through which worker processes tell each
-// other of holds.
+// LiveType is the type of the workflow by which others speak to one worker process. It is
+// on a task queue that only this process polls, and answers [Held].
 const LiveType = "fermata.live"
 
-// LiveID is that workflow's id: one for each task queue. No session has such a name.
-func LiveID(taskQueue string) string { return "fermata/live/" + taskQueue }
+// LiveID is the id of a process's workflow. No session has such a name.
+func LiveID(process string) string { return "fermata/live/" + process }
+
+// LiveQueue is the task queue that one of the processes on a task queue polls alone.
+func LiveQueue(taskQueue, process string) string { return "fermata/live/" + taskQueue + "/" + process }
 
 // Decode reads what is said under a verb's name, strictly (wire §1, §4). Its
 // errors are [agent.InvalidInput], with the path of the field, and [agent.TooLarge].

@@ -89,13 +89,14 @@ func loopback(addr string) bool {
 const attributesFor = 5 * time.Second
 
 // checkAttributes refuses a namespace that lacks a search attribute: the first run would
-// hang there until somebody adds it. The workflow by which the workers of a task queue
-// hear of each other carries all of them; only where it was never begun a listing tells. A
-// server that does not say is no reason not to start: nothing would be lost.
+// hang there until somebody adds it. The workflow by which others tell this process of
+// holds carries all of them, so that it can't be started there; only where that is not
+// said, a listing tells. A server that does not say is no reason not to start: nothing
+// would be lost.
 func (w *Worker) checkAttributes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attributesFor)
 	defer cancel()
-	if w.bus.attributesKnown(ctx) {
+	if w.holds != nil && w.holds.open(ctx, w.holds.process) == nil {
 		return nil
 	}
 	missing, err := MissingAttributes(ctx, w.temporal)

@@ -49,9 +49,11 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 	// More than all lanes together may have: a step that finds its lane full has to be
 	// told so, and not to wait for a slot that another lane holds.
 	common.MaxConcurrentActivityExecutionSize = whole
+	identity := common.Identity
 	if o.Temporal != nil {
 		o.Temporal(Runs, &common)
 	}
+	common.Identity = identity // holds find the process by it
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], deeds)
 	for _, l := range o.besides() {
@@ -82,9 +84,11 @@ func (o *Options) besideOptions(l Lane, common sdk.Options) sdk.Options {
 			common.MaxConcurrentActivityTaskPollers = 2 // Temporal's default: all calls come by this queue
 		}
 	}
+	identity := common.Identity
 	if o.Temporal != nil {
 		o.Temporal(l, &common)
 	}
+	common.Identity = identity
 	return common
 }
 

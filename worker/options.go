@@ -47,12 +47,16 @@ type Options struct {
 	// Temporal has the last word on the options of Temporal's own workers, one for each
 	// [Lane]: it is called for each, while the worker is made, with the options that
 	// Fermata chose, and may change them. Nil changes nothing. Interceptors and
-	// DeploymentOptions are to be added to, never replaced. An activity slot supplier in a
-	// Tuner counts for what comes by the lane's own task queue only.
+	// DeploymentOptions are to be added to, never replaced. The Identity is always the
+	// worker's own. An activity slot supplier in a Tuner counts for what comes by the
+	// lane's own task queue only.
 	Temporal func(l Lane, o *sdk.Options)
 	// Live hears pieces of replies and tools' progress as they come; nil means
 	// nobody. A [live.Hub] hands them to readers in this process.
 	Live live.Sink
+	// Holds carries holds to other worker processes, and from them; nil means that
+	// Temporal does. The module live/nats has another one.
+	Holds live.Holds
 	// Observer makes traces and metrics of what runs do; nil means none. The module
 	// telemetry has the one for OpenTelemetry.
 	Observer observe.Observer

@@ -22,8 +22,8 @@ type Worker struct {
 	store    store.Store
 	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
-	bus      *bus
-	hush     context.CancelFunc             // ends the bus
+	holds    *holds                         // nil where the user's carry them
+	hush     context.CancelFunc             // ends the telling of holds
 	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
 	fatal    chan error                     // has what ended the worker by itself
 }
@@ -42,8 +42,13 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	deeds.Client = c
 	versioning := o.versioning()
 	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
-	w.bus = newBus(c, o.taskQueue(), deeds.Flights, o.logger())
+	process := newProcess()
+	if deeds.Flights.Others = o.Holds; o.Holds == nil {
+		w.holds = newHolds(c, o.taskQueue(), process, deeds.Flights, o.logger())
+		deeds.Flights.Others = w.holds
+	}
 	w.lanes = o.lanes(c, deeds, worker.Options{
+		Identity:                     process,
 		WorkerStopTimeout:            stopTimeout,
 		DeploymentOptions:            versioning,
 		Interceptors:                 interceptors(o.shell(deeds)),
@@ -51,6 +56,9 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		DeadlockDetectionTimeout:     taskTime,
 		OnFatalError:                 w.ended,
 	})
+	if w.holds != nil {
+		w.lanes = append(w.lanes, w.holds.inner)
+	}
 	return w, nil
 }
 
@@ -114,10 +122,12 @@ func (w *Worker) Start(ctx context.Context) error {
 			return fmt.Errorf("starting the worker: %w", durable.ArriveRPC(err))
 		}
 	}
-	// The bus lives as long as the worker, and not as long as its start.
-	live, hush := context.WithCancel(context.WithoutCancel(ctx))
-	w.hush = hush
-	go w.bus.run(live)
+	if w.holds != nil {
+		// Holds are told as long as the worker lives, and not as long as its start.
+		live, hush := context.WithCancel(context.WithoutCancel(ctx))
+		w.hush = hush
+		w.holds.run(live)
+	}
 	return nil
 }
 

@@ -3,18 +3,19 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// live is the workflow through which the worker processes of a task queue tell
-// each other of holds: they read its history as it grows, and it does nothing but
-// keep that short.
-func live(ctx workflow.Context) error {
-	heard := workflow.GetSignalChannel(ctx, signals.Live)
-	for !workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-		heard.Receive(ctx, nil)
-	}
-	for heard.ReceiveAsync(nil) {
-	}
-	return workflow.NewContinueAsNewError(ctx, signals.LiveType)
+// RegisterLive registers the workflow by which other worker processes tell this one of
+// holds. It belongs on a task queue that only this process polls. It ends at once, and is
+// asked after its end: that costs the server no write.
+func RegisterLive(r Registry, f *activities.Flights) {
+	r.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		return signals.Held.Handle(ctx, func(h agent.Heard) (signals.None, error) {
+			f.Heard(h) //workflowcheck:ignore it changes nothing that the workflow sees
+			return signals.None{}, nil
+		})
+	}, workflow.RegisterOptions{Name: signals.LiveType})
 }

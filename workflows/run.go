@@ -39,7 +39,6 @@ type Registry interface {
 // Register registers the workflow of every agent.
 func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
-	r.RegisterWorkflowWithOptions(live, workflow.RegisterOptions{Name: signals.LiveType})
 	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 

@@ -1,0 +1,52 @@
+package activities
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// roots carries holds by hand, and knows who follows what.
+type roots struct {
+	told []agent.Heard
+	hear map[string]func(agent.Heard)
+}
+
+func (r *roots) Tell(h agent.Heard) { r.told = append(r.told, h) }
+
+func (r *roots) Follow(root string, hear func(agent.Heard)) (leave func()) {
+	r.hear[root] = hear
+	return func() { delete(r.hear, root) }
+}
+
+// A process follows a tree as long as it has steps of it in flight, once for all of them.
+func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &roots{hear: map[string]func(agent.Heard){}}
+		f := NewFlights()
+		f.Others = r
+		_, leaveRoot := f.enter(t.Context(), "a", nil)
+		below, leaveBelow := f.enter(t.Context(), "a/scout-1", nil)
+		other, leaveOther := f.enter(t.Context(), "b", nil)
+		require.Len(t, r.hear, 2)
+		leaveRoot()
+		require.Contains(t, r.hear, "a", "a step below is in flight")
+		r.hear["a"](agent.Heard{Session: "a", N: 1, Verb: agent.Interrupt})
+		synctest.Wait()
+		require.Equal(t, "a", heldBy(below).Session)
+		require.NoError(t, other.Err())
+		require.Empty(t, r.told, "what comes from others is not told again")
+		leaveBelow()
+		require.NotContains(t, r.hear, "a")
+		_, leaveHeld := f.enter(t.Context(), "a/scout-1", nil) // held as it begins
+		leaveHeld()
+		require.NotContains(t, r.hear, "a")
+		f.Hold(agent.Heard{Session: "b", N: 1, Verb: agent.Interrupt})
+		require.Len(t, r.told, 1)
+		leaveOther()
+		require.Empty(t, r.hear)
+	})
+}

@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// What a hold of a tree costs the server is bounded by the tree, however many processes
+// there are: none of them reads along, and only those are told that work for it.
+func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
+	const agents, tools = 7, 3
+	for _, processes := range []int{1, 10, 100} {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			f := plant(t, 2, 2)
+			f.worker.Stop() // of the stage
+			f.first.Stop()
+			n := &rpcs{calls: map[string]int{}}
+			home := f.temporal
+			f.temporal = dialHearing(t, shared(t), n.hear)
+			for range processes {
+				f.tend(t)
+			}
+			f.temporal = home
+			run := f.grown(t, agents, tools)
+			before := n.all()
+			said := time.Now()
+			_, err := run.Interrupt(t.Context(), "")
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return f.busy.Load() == 0 }, patience, time.Millisecond)
+			took := time.Since(said)
+			f.still(t, run, agents, agent.Suspended)
+			cost := n.all()
+			maps.DeleteFunc(cost, func(method string, calls int) bool {
+				cost[method] = calls - before[method]
+				return cost[method] == 0
+			})
+			t.Logf("%d processes: %d agents quiet in %v: %v", processes, agents, took, cost)
+			require.Zero(t, cost[polls], "nobody reads along")
+			require.LessOrEqual(t, cost[describes], agents, "a look at each run of the tree")
+			if processes > 1 {
+				require.NotZero(t, cost[queries], "others are told")
+			}
+			require.LessOrEqual(t, cost[queries], agents+tools+1, "a question to each process that works for it")
+			require.Zero(t, cost["StartWorkflowExecution"]+cost["SignalWithStartWorkflowExecution"], "nothing is written")
+		})
+	}
+}

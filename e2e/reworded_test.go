@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,7 +29,9 @@ func TestAnotherWordingReplaysAllHistories(t *testing.T) {
 	dir, replace, sentences := t.TempDir(), map[string]string{}, 0
 	for _, pkg := range worded {
 		if !strings.HasPrefix(pkg, "..") {
-			pkg = filepath.Join(runtime.GOROOT(), "src", pkg)
+			root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+			require.NoError(t, err)
+			pkg = filepath.Join(strings.TrimSpace(string(root)), "src", pkg)
 		}
 		files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
 		require.NoError(t, err)

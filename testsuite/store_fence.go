@@ -127,7 +127,7 @@ func lateTwinChangesNothing(t testing.TB, s store.Store) {
 		}
 		want, wantErr := s.Head(ctx, "s")
 		close(slow.proceed)
-		_ = <-result // it may be told that it is stored, where it is
+		<-result // it may be told that it is stored, where it is
 		for range 2 {
 			got, err := s.Head(ctx, "s")
 			require.Equal(t, agent.CodeOf(wantErr), agent.CodeOf(err), "%s: the head after the late write", w.name)

@@ -2,6 +2,8 @@ package loop
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -63,8 +65,9 @@ func reportedSize(o *agent.Outcome) int {
 }
 
 func setSize(set map[string]json.RawMessage) (n int) {
-	for k, v := range set { //workflowcheck:ignore a sum has no order
-		n += len(k) + len(v)
+	keys := slices.Collect(maps.Keys(set)) //workflowcheck:ignore a sum has no order
+	for _, k := range keys {
+		n += len(k) + len(set[k])
 	}
 	return n
 }

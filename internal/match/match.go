@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -91,8 +92,8 @@ func deep(v any, depth int) error {
 			}
 		}
 	case map[string]any:
-		for _, one := range v { //workflowcheck:ignore the error is the same for each
-			if err := deep(one, depth+1); err != nil {
+		for _, name := range keys(v) {
+			if err := deep(v[name], depth+1); err != nil {
 				return err
 			}
 		}
@@ -303,10 +304,6 @@ func within(n int, least, most *int) bool {
 }
 
 // keys are in order: how much is left decides what is looked at.
-func keys(object map[string]any) (names []string) {
-	for name := range object { //workflowcheck:ignore they are sorted
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+func keys(object map[string]any) []string {
+	return slices.Sorted(maps.Keys(object)) //workflowcheck:ignore the order of the map is gone after sorting
 }

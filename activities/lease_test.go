@@ -55,7 +55,7 @@ func TestChildrenLookAtTheirParentTogether(t *testing.T) {
 			defer leave()
 			steps = append(steps, ctx)
 		}
-		require.Equal(t, 1, server.asked)
+		server.now(func() { require.Equal(t, 1, server.asked) })
 		time.Sleep(10*time.Minute + leaseEvery) // of fake time
 		synctest.Wait()
 		server.now(func() {

@@ -20,7 +20,7 @@ func say(t *testing.T, s Store, session string, texts ...string) string {
 	h, err := s.Head(t.Context(), session)
 	if err != nil {
 		require.ErrorIs(t, err, agent.NotFound)
-		h = Head{V: 1, Session: session}
+		h = Head{V: 1, Session: session, Version: h.Version, Fence: h.Fence}
 	}
 	digest, err := NewLog(s).Seal(t.Context(), h.Digest, session, "r", false, events(h.Seq+1, texts...))
 	require.NoError(t, err)

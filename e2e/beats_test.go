@@ -62,7 +62,6 @@ func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
 // the run hears that it was lost, waits, and begins the call anew.
 func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
 	s, g := on(t, shared(t)), newGate()
-	t.Cleanup(func() { s.replay(t) })
 	var silent atomic.Bool
 	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
 		if silent.Load() && (method == "RecordActivityTaskHeartbeat" || strings.HasPrefix(method, "RespondActivityTask")) {
@@ -82,4 +81,5 @@ func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
 	g.leave <- struct{}{}
 	g.leave <- struct{}{}
 	completed(t, run)
+	s.replay(t)
 }

@@ -59,7 +59,7 @@ const plantedEnv = "FERMATA_PLANTED"
 // there in its place.
 var edits = []struct{ file, was, is string }{
 	{"run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
-	{"perform.go", "]{activities.Seal, in,", "]{seal(), in,"},
+	{"perform.go", "do: activities.Seal,", "do: seal(),"},
 	{"perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
 }
 

@@ -41,19 +41,18 @@ func (l Lane) Queue(runs string) string {
 func (l Lane) runs(queue string) string { return strings.TrimSuffix(queue, l.Queue("")) }
 
 // inLane gives a deed the slots of its lane, for steps that come by the runs' own task
-// queue. A step that finds none free goes back with [durable.ErrFull] before anything
-// is done, and the run schedules it on the lane's queue. A later attempt is never sent
-// back, since that would begin its attempts anew. Nor is a local activity: Temporal
+// queue. A step that finds none free goes back with [durable.Full] before anything is
+// done, and the run schedules it on the lane's queue. A local activity does not: Temporal
 // counts those apart.
 func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		info := activity.GetInfo(ctx)
-		if info.IsLocalActivity || info.Attempt > 1 {
+		if info.IsLocalActivity {
 			return deed(ctx, in)
 		}
 		s := slots(in)
 		if !s.TryTake() {
-			return out, durable.ErrFull
+			return out, durable.Full{Tried: int(info.Attempt) - 1}
 		}
 		defer s.Free()
 		return deed(ctx, in)

@@ -41,6 +41,8 @@ type ToolInput struct {
 	// Upto is where the log stands; Long means that it has the arguments.
 	Upto Place `json:"upto,omitzero"`
 	Long bool  `json:"long,omitempty"`
+	// Tried is how often the call was made by activities before this one.
+	Tried int `json:"tried,omitempty"`
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short
@@ -55,12 +57,13 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	if !info.IsLocalActivity {
 		defer beat(ctx)()
 	}
+	attempt := in.Tried + int(info.Attempt)
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
 	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
 		result.Status, result.Text = agent.CallSkipped, "Not executed: the run was interrupted before the call was begun."
-		if info.Attempt > 1 {
+		if attempt > 1 {
 			result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the run was interrupted between two attempts. The first may or may not have had its effect."
 		}
 		return ToolOutput{ToolResult: result, Hold: hold}, nil
@@ -74,7 +77,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(in.Timeout), errToolTime)
 	defer cancel()
-	call := d.callOf(in, int(info.Attempt))
+	call := d.callOf(in, attempt)
 	ctx, over := d.observed(ctx, call, in.Trace)
 	text, set, err := d.runTool(ctx, in, call)
 	result.Status, result.Text = agent.CallOK, text
@@ -92,7 +95,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		// It was slower than local tools may be; it is started anew as a regular one.
 		return ToolOutput{}, &agent.Error{Code: agent.Timeout, Message: "a local tool took too long", Err: err}
 	default:
-		if e := again(ctx, err, in, int(info.Attempt)); e != nil {
+		if e := again(ctx, err, in, attempt); e != nil {
 			return ToolOutput{}, e
 		}
 	}

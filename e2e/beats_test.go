@@ -3,11 +3,15 @@ package e2e
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/grpc"
 
@@ -52,4 +56,30 @@ func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
 	require.GreaterOrEqual(t, (<-beats).Sub(begun), 10*time.Second)
 	g.leave <- struct{}{}
 	completed(t, run)
+}
+
+// A worker that falls silent in a model call is the run's to count, and not the server's:
+// the run hears that it was lost, waits, and begins the call anew.
+func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
+	s, g := on(t, shared(t)), newGate()
+	var silent atomic.Bool
+	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
+		if silent.Load() && (method == "RecordActivityTaskHeartbeat" || strings.HasPrefix(method, "RespondActivityTask")) {
+			return serviceerror.NewUnavailable("the network is gone")
+		}
+		return nil
+	})
+	s.bounded(t, g, worker.Rate{}, 1)
+	silent.Store(true)
+	run := s.queued(t, "think", temporal.Priority{})
+	g.next(t)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(s.history(t, run.Session, run.ID), func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskTimedOutEventAttributes() != nil })
+	}, patience, 100*time.Millisecond)
+	silent.Store(false)
+	g.next(t)
+	g.leave <- struct{}{}
+	g.leave <- struct{}{}
+	completed(t, run)
+	s.replay(t)
 }

@@ -145,7 +145,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 			goOn := st.hang()
 			late := s.told(t, beginning, "go")
 			require.Eventually(t, func() bool { return st.hung.Load() >= slots }, patience, time.Millisecond)
-			ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 			defer cancel()
 			v, err := rests.Status(ctx)
 			require.NoError(t, err)

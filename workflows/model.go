@@ -51,8 +51,10 @@ type asking struct {
 func (a asking) step(queue string) step[activities.AskInput, agent.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost}
+	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried}
 }
+
+func modelTried(s *step[activities.AskInput, agent.Reply], n int) { s.in.Tried += n }
 
 // rated makes the call where the provider's rate allows it. The server counts what it
 // hands out of the provider's task queue, to any process. One that would have to fetch a
@@ -76,7 +78,7 @@ func (a asking) near() {
 	await(a.r.ctx, a.r, activities.AskModel.Start(a.ctx, options, in), func(reply agent.Reply, err *agent.Error) loop.Input {
 		switch {
 		case err == nil:
-		case errors.Is(err, durable.ErrFull): // this process makes as many calls as it may
+		case errors.As(err, new(durable.Full)): // this process makes as many calls as it may
 			a.in.Fetch = 0
 			a.rated()
 			return nil

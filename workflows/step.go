@@ -26,6 +26,9 @@ type step[In, Out any] struct {
 	// server, begins it again when its worker was lost, and counts. It needs a RetryPolicy.
 	mayKill bool
 	lost    int
+	// tried tells a step that is begun again how many more attempts were made; nil if
+	// nobody counts them.
+	tried func(*step[In, Out], int)
 }
 
 // start schedules a step, and makes the machine's input of what comes of it. The step
@@ -44,9 +47,13 @@ func start[In, Out any](ctx workflow.Context, r *run, s step[In, Out], input fun
 		options.RetryPolicy = &policy
 	}
 	await(r.ctx, r, s.do.Start(ctx, options, s.in), func(out Out, err *agent.Error) loop.Input {
+		var full durable.Full
 		switch {
 		case err == nil:
-		case errors.Is(err, durable.ErrFull):
+		case errors.As(err, &full):
+			if s.tried != nil {
+				s.tried(&s, full.Tried)
+			}
 			s.options.TaskQueue = s.lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
 			start(ctx, r, s, input)
 			return nil
@@ -72,7 +79,7 @@ func errLost() *agent.Error {
 const lostType = "TemporalTimeout:Heartbeat"
 
 // lostWait is how long a run waits before it begins a step anew whose worker was lost n
-// times: up to four minutes in all. A step that ends its worker takes others with it, and
+// times: up to three and a half minutes in all. A step that ends its worker takes others with it, and
 // they are not to meet it again each time: so runs wait differently long, each the same
 // in every replay.
 func lostWait(ctx workflow.Context, n int) time.Duration {

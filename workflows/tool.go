@@ -34,9 +34,16 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}
-	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{do: activities.CallTool, in: in, options: options, lane: activities.ToolLane}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
+	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{do: activities.CallTool, in: in, options: options, lane: activities.ToolLane, tried: toolTried}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
 		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Hold: o.Hold, Set: o.Set, Ask: o.Ask}
 	})
+}
+
+// toolTried leaves a tool call the attempts that were not made.
+func toolTried(s *step[activities.ToolInput, activities.ToolOutput], n int) {
+	policy := *s.options.RetryPolicy
+	s.in.Tried, policy.MaximumAttempts = s.in.Tried+n, policy.MaximumAttempts-int32(n)
+	s.options.RetryPolicy = &policy
 }
 
 func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {

@@ -57,8 +57,8 @@ func depart(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrFull):
-		return temporal.NewNonRetryableApplicationError(err.Error(), typeFull, nil)
+	case errors.As(err, new(Full)):
+		return temporal.NewNonRetryableApplicationError(err.Error(), typeFull, nil, err)
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &e):
@@ -77,11 +77,17 @@ var ErrLost = errors.New("the worker was lost")
 // up before it was begun, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
-// ErrFull is what a step returns that was not begun, since its process has no free slot
-// for it: it is to be scheduled where it can wait for one.
-var ErrFull = errors.New("the process has no free slot for this step")
+// Full is the error of an attempt at a step that was not begun, since its process has no
+// free slot for it: the step is to be scheduled where it can wait for one.
+type Full struct {
+	// Tried is how many attempts were made before it.
+	Tried int `json:"tried,omitempty"`
+}
 
-// typeFull is the type of [ErrFull] in a history.
+// Error implements error.
+func (Full) Error() string { return "the process has no free slot for this step" }
+
+// typeFull is the type of [Full] in a history.
 const typeFull = "fermata.full"
 
 // Arrive translates an error that came over a boundary back; nil for none.
@@ -96,7 +102,9 @@ func Arrive(err error) *agent.Error {
 	case temporal.IsCanceledError(err):
 		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
 	case errors.As(err, &app) && app.Type() == typeFull:
-		return agent.Errorf(agent.Timeout, "%w", ErrFull)
+		var full Full
+		_ = app.Details(&full) // without any nothing was tried
+		return agent.Errorf(agent.Timeout, "%w", full)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {

@@ -57,3 +57,14 @@ func TestALostWorkerIsTold(t *testing.T) {
 	require.Equal(t, agent.Timeout, slow.Code)
 	require.Nil(t, Arrive(nil))
 }
+
+// A step that was not begun says so across Temporal, and how often it was tried before.
+func TestAStepThatFindsNoSlot(t *testing.T) {
+	var full Full
+	err := Arrive(depart(Full{Tried: 2}))
+	require.ErrorAs(t, err, &full)
+	require.Equal(t, 2, full.Tried)
+	var app *temporal.ApplicationError
+	require.ErrorAs(t, depart(Full{}), &app)
+	require.True(t, app.NonRetryable(), "the run schedules it anew, and not the server")
+}

@@ -37,8 +37,9 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// openWithin bounds the questions for what is open.
-const openWithin = 5 * time.Second
+// openWithin bounds the questions for what is open. Where a run's worker was killed, the
+// server asks another one after five seconds.
+const openWithin = 15 * time.Second
 
 // below lists what runs below a session ask for, as a listing knows it. What can't
 // be listed is not there: it is looked for again.

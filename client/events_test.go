@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -135,6 +136,30 @@ func TestReadersAskTogetherAndNotTooOften(t *testing.T) {
 		asked := th.asked
 		pass(time.Minute)
 		require.Equal(t, asked, th.asked, "and none while nothing happens")
+		cancel()
+	})
+}
+
+// A history that can't be followed is tried again, and not at once: the reader looks.
+func TestAReaderWithoutAHistoryLooks(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		th := newTheatre(t)
+		th.begins()
+		th.notices = func(context.Context, string) func() (*historypb.HistoryEvent, error) {
+			return func() (*historypb.HistoryEvent, error) { return nil, serviceerror.NewUnimplemented("no long polls") }
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var seen atomic.Int64
+		go func() {
+			for e := range th.client().Events(ctx, "a", &EventsOptions{Follow: true}) {
+				seen.Store(e.Seq)
+			}
+		}()
+		pass(time.Minute)
+		require.LessOrEqual(t, th.polls.Load(), int64(time.Minute/pollBlind+3))
+		th.now(func() { th.record(agent.Event{Type: agent.TurnStarted, Turn: 1}) })
+		pass(pollBlind)
+		require.EqualValues(t, 2, seen.Load())
 		cancel()
 	})
 }

@@ -85,9 +85,6 @@ func (r *reader) look(ctx context.Context, w *watch) error {
 	if err != nil || w.seen(info) {
 		return err
 	}
-	if r.follow {
-		w.begin(r.client, r.session, info)
-	}
 	err = r.catchUp(ctx, info, w.history)
 	if r.patient && errors.Is(err, agent.NoWorker) {
 		return nil // it is not seen
@@ -123,6 +120,7 @@ func (r *reader) known() error {
 // may be lost in the server, some time has gone by. What comes live meanwhile is
 // handed on.
 func (r *reader) wait(ctx context.Context, w *watch) error {
+	w.begin(r.client, r.session)
 	var ready <-chan struct{}
 	if r.live != nil {
 		ready = r.live.Ready()
@@ -137,8 +135,7 @@ func (r *reader) wait(ctx context.Context, w *watch) error {
 			w.heard(more)
 			return nil
 		case <-w.looks.due():
-			w.patience()
-			w.looks.next()
+			w.looked()
 			return nil
 		}
 	}
@@ -181,7 +178,7 @@ func (r *reader) tail(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 		from = min(from, r.begun)
 	}
 	ask := func() (signals.Open, error) { return r.ask(ctx, info, from) }
-	if history == nil || !open(info) {
+	if history == nil || history.execution != info.GetExecution().GetRunId() {
 		return signals.Settled(ctx, r.client.temporal, r.session, info, ask)
 	}
 	return history.tail(ctx, from, info, ask)

@@ -11,6 +11,7 @@ type watch struct {
 	history *follower                         // nil where none is followed
 	news    <-chan struct{}                   // of the history; nil where no more comes
 	woken   bool                              // the history has told of something
+	over    string                            // the execution whose history tells no more, for now
 	looks   *looks
 }
 
@@ -31,13 +32,14 @@ func (w *watch) grown() *workflowpb.WorkflowExecutionInfo {
 	}
 }
 
-// begin follows the history of an execution, if it is open and not followed yet.
-func (w *watch) begin(c *Client, session string, info *workflowpb.WorkflowExecutionInfo) {
-	if !open(info) || w.news != nil && w.history.execution == info.GetExecution().GetRunId() {
+// begin follows the history of the execution that was read, behind what was read, if it
+// is open and not followed yet. Who reads no further than that follows nothing.
+func (w *watch) begin(c *Client, session string) {
+	if w.read == nil || !open(w.read) || w.current() || w.over == w.read.GetExecution().GetRunId() {
 		return
 	}
 	w.end()
-	w.history = c.follow(info, session, true)
+	w.history = c.follow(w.read, session, true)
 	w.news = w.history.news
 }
 
@@ -47,16 +49,19 @@ func (w *watch) heard(more bool) {
 		w.looks.begin()
 		return
 	}
+	w.over = w.history.execution
 	w.end()
 }
 
-// patience says how seldom a look may be: all of an execution whose history tells more
-// is read, or something can be found by looking alone.
-func (w *watch) patience() {
-	w.looks.most = pollBlind
+// looked heeds that it is time to look: a history that could not be read is followed
+// again. The next look may come late where all of an execution is read whose history
+// tells more, and soon where something can be found by looking alone.
+func (w *watch) looked() {
+	w.over, w.looks.most = "", pollBlind
 	if w.current() {
 		w.looks.most = pollMost
 	}
+	w.looks.next()
 }
 
 // current tells whether the execution that was read last is the one that is followed.

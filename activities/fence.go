@@ -15,57 +15,56 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// putHead stores a head that a run has decided, and returns its chain and version. A
-// lower fence is refused for ever, but for one case: an execution that was reset counts
+// putHead stores a head that a run has decided, and returns it as it is stored. A lower fence is refused for ever, but for one case: an execution that was reset counts
 // anew from where it was reset to, so that it comes after what it is about to replace.
-func (d *Deeds) putHead(ctx context.Context, h store.Head) (chain, version int64, err error) {
-	version, err = d.Log.PutHead(ctx, h)
+func (d *Deeds) putHead(ctx context.Context, h store.Head) (store.Head, error) {
+	stored, err := d.Log.PutHead(ctx, h)
 	if errors.Is(err, agent.Stale) {
 		return d.overtake(ctx, h, err)
 	}
-	return h.Fence.Chain, version, err
+	return stored, err
 }
 
 // swapHead stores a head that was made from the stored one. If that has moved meanwhile,
 // as by a late write of a run before, a later attempt looks again.
-func (d *Deeds) swapHead(ctx context.Context, h store.Head) (version int64, err error) {
-	version, err = d.Log.SwapHead(ctx, h)
+func (d *Deeds) swapHead(ctx context.Context, h store.Head) (store.Head, error) {
+	stored, err := d.Log.SwapHead(ctx, h)
 	if errors.Is(err, agent.Stale) {
 		again := durable.Within("start", err)
 		again.Retryable = true
-		return 0, again
+		return stored, again
 	}
-	return version, err
+	return stored, err
 }
 
 // overtake begins a new chain for a step whose fence was refused, if the stored head is
 // of the same run, and Temporal waits for this very attempt. It asks after it has read
 // the head, and stores over nothing but what it read: whatever overtakes it between has
 // moved the head.
-func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (chain, version int64, err error) {
+func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stored store.Head, err error) {
 	for errors.Is(refused, agent.Stale) {
-		stored, err := d.Log.Head(ctx, h.Session)
+		stored, err = d.Log.Head(ctx, h.Session)
 		switch {
 		case errors.Is(err, agent.NotFound) || err == nil && stored.Run != h.Run:
-			return 0, 0, refused
+			return store.Head{}, refused
 		case err != nil:
-			return 0, 0, err
+			return store.Head{}, err
 		case stored.Fence.N == h.Fence.N && stored.Fence.By == h.Fence.By: // an attempt of this step did it
-			return stored.Fence.Chain, stored.Version, nil
+			return stored, nil
 		}
 		current, err := d.current(ctx)
 		if err != nil {
-			return 0, 0, err
+			return store.Head{}, err
 		}
 		if !current {
-			return 0, 0, refused
+			return store.Head{}, refused
 		}
 		h.Fence.Chain, h.Version = stored.Fence.Chain+1, stored.Version+1
-		if version, refused = d.Log.SwapHead(ctx, h); refused == nil {
-			return h.Fence.Chain, version, nil
+		if stored, refused = d.Log.SwapHead(ctx, h); refused == nil {
+			return stored, nil
 		}
 	}
-	return 0, 0, refused
+	return store.Head{}, refused
 }
 
 // current tells whether Temporal still waits for this attempt of a step. Of a local one

@@ -40,7 +40,7 @@ func fenced(chain, n int64, by string) agent.Fence { return agent.Fence{Chain: c
 
 // headOf is version 2 of a session's head, which a run has decided under a fence.
 func headOf(f agent.Fence, change func(*store.Head)) store.Head {
-	h := store.Head{V: 1, Version: 2, Session: "s", Fence: f, Run: "r", Execution: "e", Status: agent.Running, Digest: "d-" + f.By, Seq: f.N, Updated: time.Unix(0, 0).UTC()}
+	h := store.Head{V: 1, Version: 2, Session: "s", Fence: f, Run: "r", Execution: "e", Status: agent.Running, Agent: "d-" + f.By, Seq: f.N, Updated: time.Unix(0, 0).UTC()}
 	if change != nil {
 		change(&h)
 	}
@@ -54,16 +54,16 @@ func TestWhoseHeadItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		stored  store.Head
 		version int64 // that it has then; 0 if it is refused
-		digest  string
+		agent   string
 	}{
-		"by an attempt of the same write":        {own, 2, own.Digest},
-		"by an earlier write of the run":         {headOf(fenced(5, 2, "x"), nil), 3, own.Digest},
-		"by the late end of an older run":        {headOf(fenced(4, 9, "x"), func(h *store.Head) { h.Run = "old" }), 3, own.Digest},
+		"by an attempt of the same write":        {own, 2, own.Agent},
+		"by an earlier write of the run":         {headOf(fenced(5, 2, "x"), nil), 3, own.Agent},
+		"by the late end of an older run":        {headOf(fenced(4, 9, "x"), func(h *store.Head) { h.Run = "old" }), 3, own.Agent},
 		"by a younger run":                       {headOf(fenced(6, 1, "x"), func(h *store.Head) { h.Run = "young" }), 0, "d-x"},
 		"by the claim of the run after it":       {headOf(fenced(6, 1, "x"), nil), 0, "d-x"},
 		"by a later write of the run":            {headOf(fenced(5, 4, "x"), nil), 0, "d-x"},
 		"by a task that decided otherwise":       {headOf(fenced(5, 3, "x"), nil), 0, "d-x"},
-		"by its own claim":                       {headOf(fenced(5, 1, "x"), nil), 3, own.Digest},
+		"by its own claim":                       {headOf(fenced(5, 1, "x"), nil), 3, own.Agent},
 		"by the run that stored the run's end":   {headOf(fenced(6, 2, "x"), func(h *store.Head) { h.Recovered = true }), 0, "d-x"},
 		"by nobody, for the session was deleted": {store.Head{}, 0, ""},
 	} {
@@ -78,8 +78,8 @@ func TestWhoseHeadItIs(t *testing.T) {
 			}
 			for range 2 { // later it is refused as well
 				require.NoError(t, inActivity(t, func(ctx context.Context) error {
-					_, version, err := (&Deeds{Log: store.NewLog(s)}).putHead(ctx, own)
-					require.Equal(t, c.version, version)
+					stored, err := (&Deeds{Log: store.NewLog(s)}).putHead(ctx, own)
+					require.Equal(t, c.version, stored.Version)
 					if c.version == 0 {
 						require.ErrorIs(t, err, agent.Stale)
 						return nil
@@ -87,7 +87,7 @@ func TestWhoseHeadItIs(t *testing.T) {
 					return err
 				}))
 				head, _ := s.Head(t.Context(), "s")
-				require.Equal(t, c.digest, head.Digest)
+				require.Equal(t, c.agent, head.Agent)
 			}
 		})
 	}
@@ -119,10 +119,10 @@ func TestAResetExecutionGoesOn(t *testing.T) {
 					if c.server.activity == "" {
 						c.server.activity = activity.GetInfo(ctx).ActivityID
 					}
-					chain, _, err := d.putHead(ctx, own)
+					stored, err := d.putHead(ctx, own)
 					if c.want.By == "own" {
 						require.NoError(t, err)
-						require.Equal(t, c.want.Chain, chain)
+						require.Equal(t, c.want, stored.Fence)
 					} else {
 						require.ErrorIs(t, err, agent.Stale)
 					}
@@ -148,7 +148,7 @@ func TestAResetExecutionGoesOn(t *testing.T) {
 		d := &Deeds{Log: store.NewLog(s), Client: server}
 		require.NoError(t, inActivity(t, func(ctx context.Context) error {
 			server.activity = activity.GetInfo(ctx).ActivityID
-			_, _, err := d.putHead(ctx, own)
+			_, err := d.putHead(ctx, own)
 			require.ErrorIs(t, err, agent.Stale)
 			return nil
 		}))

@@ -45,7 +45,7 @@ func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult
 	if _, err := d.Model(out.State.Spec.Model); err != nil {
 		return out, err
 	}
-	view, err := d.Log.View(ctx, c.Head.Digest)
+	view, err := d.Log.Known(ctx, c.Head.Digest, nil)
 	if err != nil {
 		return out, err
 	}

@@ -69,11 +69,14 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 	}
 	out.Head, out.Seq, out.Version, out.Chain, out.Numbers = head.Digest, head.Seq, head.Version, max(in.Fence.Chain, head.Fence.Chain), head.Numbers
 	out.Posts, out.Inbox = head.Posts, head.Inbox
-	view, err := d.Log.View(ctx, head.Digest)
+	version := head.State
+	view, err := d.Log.Known(ctx, head.Digest, nil)
+	if in.From != nil && err == nil { // any event may be meant
+		view, err = d.Log.View(ctx, head.Digest)
+	}
 	if err != nil {
 		return out, err
 	}
-	version := head.State
 	if in.From != nil {
 		if view, version, err = d.forkAt(ctx, in, head, view, &out); err != nil {
 			return out, err
@@ -95,7 +98,7 @@ func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, vie
 			return nil, 0, agent.Errorf(agent.InvalidInput, "session %s has a log of its own: a checkpoint of session %s can only begin a new session", in.Session, source).At("from.session")
 		}
 		var err error
-		if view, head, err = d.foreign(ctx, source); err != nil {
+		if view, head, err = d.foreign(ctx, in, source); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -125,11 +128,27 @@ func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, poi
 		return err
 	}
 	out.Numbers = other.Numbers
+	if err := d.adopt(ctx, in, out.Head); err != nil {
+		return err
+	}
 	info := activity.GetInfo(ctx)
-	out.Version, err = d.swapHead(ctx, store.Head{
-		V: agent.Version, Version: out.Version + 1, Session: in.Session, Fence: in.Fence, Run: info.WorkflowExecution.RunID, Agent: point.Agent, Status: agent.Running,
+	stored, err := d.swapHead(ctx, store.Head{
+		V: store.HeadVersion, Version: out.Version + 1, Session: in.Session, Fence: in.Fence, Run: info.WorkflowExecution.RunID, Agent: point.Agent, Status: agent.Running,
 		Digest: out.Head, Seq: out.Seq, State: other.State, Numbers: out.Numbers, Updated: info.ScheduledTime.UTC(),
 	})
+	out.Version = stored.Version
+	return err
+}
+
+// adopt keeps the chunks of another session that a fork is about to need. If that one
+// has stored its log anew or was deleted just now, a later attempt looks again.
+func (d *Deeds) adopt(ctx context.Context, in LocateInput, chunk string) error {
+	err := d.Log.Adopt(ctx, in.Session, chunk, in.From.Session)
+	if errors.Is(err, agent.Stale) {
+		again := durable.Within("start", err)
+		again.Retryable = true
+		return again
+	}
 	return err
 }
 
@@ -150,7 +169,7 @@ func pointOf(view *store.View, head store.Head, from agent.From) (agent.Point, e
 
 // foreign is another session's log, with what its live run has not stored yet:
 // that is stored here, as the chunk that only the new session refers to.
-func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store.Head, error) {
+func (d *Deeds) foreign(ctx context.Context, in LocateInput, session string) (*store.View, store.Head, error) {
 	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound))
 	if err != nil && !forgotten {
@@ -163,7 +182,7 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 	info := last.GetWorkflowExecutionInfo()
 	live := info.GetCloseTime() == nil
 	if !forgotten && (live || info.GetFirstRunId() != head.Run || !head.Status.Ended()) {
-		if err := d.sealOpen(ctx, session, info, &head); err != nil {
+		if err := d.sealOpen(ctx, in.Session, session, info, &head); err != nil {
 			return nil, head, err
 		}
 	}
@@ -174,9 +193,9 @@ func (d *Deeds) foreign(ctx context.Context, session string) (*store.View, store
 	return view, head, err
 }
 
-// sealOpen stores what a session's last run has not. A first run may have stored
-// nothing: then no head names it.
-func (d *Deeds) sealOpen(ctx context.Context, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
+// sealOpen stores what a session's last run has not, as a chunk of the fork's. A first
+// run may have stored nothing: then no head names it.
+func (d *Deeds) sealOpen(ctx context.Context, fork, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
 	open, err := signals.ReadSettled(ctx, d.Client, session, info)
 	if err != nil {
 		return err
@@ -185,7 +204,7 @@ func (d *Deeds) sealOpen(ctx context.Context, session string, info *workflowpb.W
 		head.Digest = cmp.Or(open.Head, head.Digest)
 		return nil
 	}
-	digest, err := d.Log.Seal(ctx, open.Head, session, info.GetFirstRunId(), false, open.Events)
+	digest, err := d.Log.Seal(ctx, open.Head, fork, info.GetFirstRunId(), false, open.Events)
 	if err != nil {
 		return err
 	}

@@ -69,9 +69,11 @@ func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateRe
 	require.NoError(t, err)
 	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "live", Run: "run-1", Status: agent.Running, Digest: l.open.Head, Seq: 3, Numbers: stored}))
 	if l.sealed {
+		last := l.open.Events[len(l.open.Events)-1].Seq
 		l.open.Head, err = log.Seal(t.Context(), l.open.Head, "live", "run-1", false, l.open.Events)
 		l.open.Events = nil
 		require.NoError(t, err)
+		require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Version: 2, Session: "live", Run: "run-1", Status: agent.Running, Digest: l.open.Head, Seq: last, Numbers: stored}))
 	}
 	deeds := &Deeds{Client: l, Log: log}
 	var suite sdktest.WorkflowTestSuite

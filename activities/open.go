@@ -98,11 +98,8 @@ func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 
 // head reads a session's head and claims it.
 func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
-	head, err := d.Log.Store().Head(ctx, in.Session) // also one that has nothing but claims
+	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
 	if err != nil && !errors.Is(err, agent.NotFound) {
-		return out, err
-	}
-	if err := readable(head); err != nil {
 		return out, err
 	}
 	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
@@ -134,18 +131,12 @@ func (d *Deeds) claim(ctx context.Context, in OpenInput, head store.Head, out *C
 	head.Claims = slices.Clone(out.Behind[:min(len(out.Behind), maxClaims)])
 	slices.Reverse(head.Claims) // the latest last
 	head.Claims = append(head.Claims, run)
-	head.V, head.Session, head.Updated = agent.Version, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)
+	head.V, head.Session, head.Updated = store.HeadVersion, in.Session, info.ScheduledTime.UTC().Truncate(time.Millisecond)
 	head.Version++
 	head.Fence = head.Fence.After(info.ScheduledTime.UnixMicro())
 	head.Fence.N, head.Fence.By = 1, Decision(run, "claim")
 	out.Fence = head.Fence
-	out.Version, err = d.swapHead(ctx, head)
+	stored, err := d.swapHead(ctx, head)
+	out.Version = stored.Version
 	return err
-}
-
-func readable(h store.Head) error {
-	if h.V > agent.Version {
-		return agent.Errorf(agent.Incompatible, "session %s was written by a newer build (version %d; this one reads up to %d)", h.Session, h.V, agent.Version)
-	}
-	return nil
 }

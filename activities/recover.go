@@ -134,11 +134,10 @@ func (d *Deeds) keep(ctx context.Context, in LocateInput, execution string, head
 		return head, err
 	}
 	next := store.Head{
-		V: agent.Version, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
+		V: store.HeadVersion, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
 		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
-	next.Fence.Chain, next.Version, err = d.putHead(ctx, next)
-	return next, err
+	return d.putHead(ctx, next)
 }
 
 // errUnwritten tells of a run that never had a part in the log.

@@ -69,11 +69,11 @@ func (d *Deeds) store(ctx context.Context, in SealInput) (SealResult, error) {
 		}
 	}
 	info := activity.GetInfo(ctx)
-	chain, version, err := d.putHead(ctx, store.Head{
-		V: agent.Version, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
+	stored, err := d.putHead(ctx, store.Head{
+		V: store.HeadVersion, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
 		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
-	return SealResult{Head: digest, Version: version, Chain: chain}, err
+	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain}, err
 }
 
 // sealTail stores the open part of a log and returns the chunk's name.

@@ -93,7 +93,10 @@ func (d *Deeds) logUpTo(ctx context.Context, run string, upTo Place) (view *stor
 		if err != nil {
 			return err
 		}
-		sealed, err := d.Log.View(ctx, open.head)
+		sealed, err := d.Log.Known(ctx, open.head, open.events)
+		if errors.Is(err, agent.ChunkMissing) && len(open.events) > 0 {
+			sealed, err = d.Log.Instead(ctx, activity.GetInfo(ctx).WorkflowExecution.ID, open.events[0].Seq-1, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,9 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 		if err != nil {
 			return content, nil, fmt.Errorf("asking for its state: %w", err)
 		}
-		return export.Live(raw)
+		return export.Live(raw, func(prev, session, run string, events []agent.Event) (store.Packed, error) {
+			return c.log.Pack(ctx, prev, session, run, events)
+		})
 	case err != nil && !errors.Is(err, agent.NotFound): // which Temporal may have forgotten
 		return content, nil, err
 	}

@@ -81,12 +81,15 @@ func (a *arrival) arrive(ctx context.Context) error {
 		}
 		a.chunks++
 	}
+	if err := a.log.Adopt(ctx, a.file.Session, a.file.Head.Digest); err != nil {
+		return err
+	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	head := a.file.Head
 	head.Version, head.Fence, head.Imported, head.Updated = before.Version+1, before.Fence.After(now.UnixMicro()), a.file.ID, now
 	head.Fence.N, head.Fence.By = 1, a.file.ID
 	if len(a.file.State) > 0 {
-		if head.Import, err = a.log.PutBlob(ctx, a.file.Envelope); err != nil {
+		if head.Import, err = a.log.PutBlob(ctx, a.file.Session, a.file.Envelope); err != nil {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func FuzzStart(f *testing.F) {
 	f.Add([]byte(`{"agent":"a","input":{"data":{"x":[null,""]}},"limits":{"cost_usd":1e300}}`))
 	for _, start := range []string{
 		`{"agent":"a","from":{"run":"r","checkpoint":"cp-3"},"carry":"reset"}`, `{"agent":"a","from":{"session":"s","run":"r"},"carry":"sometimes"}`, `{"v":2,"agent":"a"}`, `{"agent":"A b"}`,
-		`{"agent":"a","import":"` + strings.Repeat("0f", 32) + `","meta":{"x":{"y":null}}}`, `{"agent":"a","import":"x"}`, `{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"call"}]}}`,
+		`{"agent":"a","import":"` + strings.Repeat("0f", 16) + "-" + strings.Repeat("0f", 32) + `","meta":{"x":{"y":null}}}`, `{"agent":"a","import":"x"}`, `{"agent":"a","input":{"parts":[{"type":"text","text":"x"},{"type":"call"}]}}`,
 		`{"agent":"a","input":{"briefing":{"summary":"s","done":[{"what":"w"}],"children":[{"summary":"t"}]}},"labels":{"k":"` + strings.Repeat("v", 257) + `"}}`, `{"agent":"a","limits":{"turns":-1}}`,
 	} {
 		f.Add([]byte(start))

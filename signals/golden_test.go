@@ -59,7 +59,7 @@ func said() map[string]any {
 			V: 1, Session: "desk", Run: "01a1", Agent: "watcher", Status: agent.Running, Since: at, Doing: []agent.Doing{}, Events: &agent.Used[int]{Used: 3, Max: 256},
 		},
 		"tick":         agent.Tick{V: 1, Session: "desk", Agent: "watcher", Topic: "day.begins", Payload: json.RawMessage(`{"day":1}`), By: "schedule mornings"},
-		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 32)},
+		"start-import": agent.Start{V: 1, Agent: "payer", By: "ana@acme.com", Import: strings.Repeat("9f", 16) + "-" + strings.Repeat("9f", 32)},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // A start that goes on with an imported run says nothing else: the run is as it was.
 func TestStartsOfImports(t *testing.T) {
-	digest := strings.Repeat("0f", 32)
+	digest := strings.Repeat("0f", 16) + "-" + strings.Repeat("0f", 32)
 	start, refusal := DecodeStart([]byte(`{"agent":"payer","by":"ana","import":"` + digest + `","meta":{"x":1}}`))
 	require.Nil(t, refusal)
 	require.Equal(t, digest, start.Import)

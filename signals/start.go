@@ -83,12 +83,13 @@ func CheckStart(s agent.Start) error {
 	return checkInput(s.Input)
 }
 
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// importForm is a chunk's name.
+var importForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{64}$`)
 
 // checkImport refuses whatever an imported run has from where it was.
 func checkImport(s agent.Start) error {
-	if !digestForm.MatchString(s.Import) {
-		return agent.Errorf(agent.InvalidInput, "import must be the digest of an export in the store; fermata import makes it").At("import")
+	if !importForm.MatchString(s.Import) {
+		return agent.Errorf(agent.InvalidInput, "import must be the name of an export in the store; fermata import makes it").At("import")
 	}
 	plain := s.Carry == "" && s.ID == "" && s.From == nil && s.Park == nil && s.Limits == agent.Limits{} && len(s.Labels) == 0
 	if !plain || !empty(s.Input) {

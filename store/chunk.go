@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"sync"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -14,12 +13,18 @@ import (
 
 // Chunk is a sealed part of a session's log.
 type Chunk struct {
-	V       int    `json:"v"`
-	Session string `json:"session"` // of the run that wrote it: forks share chunks
-	Run     string `json:"run"`
-	// Prev names the chunk before it; empty for a session's first.
-	Prev   string        `json:"prev,omitempty"`
-	Events []agent.Event `json:"events"` // the last field: see follow
+	Name string // that it has in a store
+	Envelope
+	content
+}
+
+// content is what is compressed and encrypted of a chunk.
+type content struct {
+	Run string `json:"run"` // whose the first events are
+	// Base is what a model still knows of the events before Knows.From, as events, if
+	// this chunk has what made it forget the rest.
+	Base   []agent.Event `json:"base,omitempty"`
+	Events []agent.Event `json:"events"`
 }
 
 // maxPlain bounds what is unpacked from a chunk, so that a planted one can't
@@ -31,71 +36,68 @@ var (
 	unpacker = sync.OnceValue(func() *zstd.Decoder { d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxPlain)); return d })
 )
 
-// seal returns a chunk's stored form, and the digest and the length of its plain form.
-func seal(c Chunk) (digest string, data []byte, size int, err error) {
-	plain, err := json.Marshal(c)
-	if err != nil {
-		return "", nil, 0, agent.Errorf(agent.Internal, "encoding a chunk of session %s: %w", c.Session, err)
+// seal completes the envelope of a chunk and returns the chunk's stored form.
+func seal(c *Chunk) (data []byte, err error) {
+	c.V, c.Kind = ChunkVersion, kindEvents
+	if n := len(c.Events); n > 0 {
+		c.First, c.Last = c.Events[0].Seq, c.Events[n-1].Seq
 	}
-	return digestOf(plain), packer().EncodeAll(plain, nil), len(plain), nil
+	plain, err := json.Marshal(c.content)
+	if err != nil {
+		return nil, agent.Errorf(agent.Internal, "encoding a chunk of session %s: %w", c.Session, err)
+	}
+	c.Name, data, err = wrap(&c.Envelope, plain)
+	return data, err
 }
 
-// open checks a chunk's stored form against its digest and decodes it. size is
-// the length of the plain form.
-func open(digest string, data []byte) (c Chunk, size int, err error) {
-	plain, err := unpack(digest, data)
-	if err == nil {
-		err = decode(digest, plain, &c, &c.V)
-	}
+// open checks a chunk's stored form against its name and decodes it.
+func open(name string, data []byte) (*Chunk, error) {
+	c := &Chunk{Name: name}
+	plain, err := c.unwrap(name, data, kindEvents)
 	if err != nil {
-		return c, 0, err
+		return nil, err
 	}
-	// What is read is what is kept from collection, whoever made the chunk.
-	if prev, err := follow(digest, plain); err != nil || prev != c.Prev {
-		return c, 0, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunk before it; restore it from a backup of the store", digest)
+	if err := json.Unmarshal(plain, &c.content); err != nil {
+		return nil, agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
-	return c, len(plain), nil
+	if n := len(c.Events); n > 0 && (c.Events[0].Seq != c.First || c.Events[n-1].Seq != c.Last) {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+	}
+	return c, nil
 }
 
-// link is open for what only follows the chain.
-func link(digest string, data []byte) (prev string, err error) {
-	plain, err := unpack(digest, data)
+// wrap makes the stored form of a content: its envelope, a line feed, and the content
+// compressed. The name is the digest of the envelope, which has that of the content.
+func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
+	e.Size, e.Content = len(plain), digestOf(plain)
+	line, err := json.Marshal(e)
 	if err != nil {
-		return "", err
+		return "", nil, agent.Errorf(agent.Internal, "encoding the envelope of a chunk of session %s: %w", e.Session, err)
 	}
-	return follow(digest, plain)
+	if len(line) >= maxEnvelope {
+		return "", nil, agent.Errorf(agent.TooLarge, "the envelope of a chunk of session %s has %d bytes; at most %d are read", e.Session, len(line), maxEnvelope)
+	}
+	return Tag(e.Session) + ofChunk + digestOf(line), packer().EncodeAll(plain, append(line, '\n')), nil
 }
 
-// follow reads the digest of the chunk before. Most of a chunk are its events,
-// which are not decoded: they stand last, and no text before them has a quote.
-func follow(digest string, plain []byte) (prev string, err error) {
-	top, _, _ := bytes.Cut(plain, []byte(`,"events":`))
-	var c Chunk
-	err = decode(digest, append(slices.Clip(top), '}'), &c, &c.V)
-	return c.Prev, err
-}
-
-// unpack returns the plain form of a chunk, if it is what has the digest.
-func unpack(digest string, data []byte) ([]byte, error) {
-	plain, err := unpacker().DecodeAll(data, nil)
-	if err != nil {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", digest, err)
+// unwrap checks a stored form of a kind against its name, reads its envelope and
+// returns the content.
+func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error) {
+	if err := e.read(name, data); err != nil {
+		return nil, err
 	}
-	if got := digestOf(plain); got != digest {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", digest, got)
+	if e.Kind != kind {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is one of %q, where one of %q is wanted", name, e.Kind, kind)
+	}
+	_, packed, _ := bytes.Cut(data, []byte("\n"))
+	plain, err := unpacker().DecodeAll(packed, nil)
+	if err != nil {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", name, err)
+	}
+	if got := digestOf(plain); got != e.Content || len(plain) != e.Size {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", name, got)
 	}
 	return plain, nil
-}
-
-// decode reads a plain form, whose version is then in v.
-func decode(digest string, plain []byte, into any, v *int) error {
-	if err := json.Unmarshal(plain, into); err != nil {
-		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", digest, err)
-	}
-	if *v > agent.Version {
-		return agent.Errorf(agent.Incompatible, "chunk %s has version %d; this build reads up to %d", digest, *v, agent.Version)
-	}
-	return nil
 }
 
 func digestOf(plain []byte) string {

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -11,105 +9,151 @@ import (
 
 // Collected is what a collection found and did.
 type Collected struct {
-	Sessions int `json:"sessions"` // whose chains were followed
+	Sessions int `json:"sessions"` // that were in the store
 	Chunks   int `json:"chunks"`   // that were in the store
 	// Deleted are the chunks that no session needs and that were put long enough
 	// ago, and Bytes what they took; of a dry collection, what it would delete.
 	Deleted int   `json:"deleted"`
 	Bytes   int64 `json:"bytes"`
-	// Young are the other chunks that no session needs, or not yet.
-	Young int `json:"young"`
-	// Faults are the sessions that can't be read: nothing is deleted then.
+	// Left are chunks that stay although no session is known to need them: young ones, and
+	// those of sessions that can't be read.
+	Left int `json:"left"`
+	// Faults are the sessions that can't be read. Of their chunks, and of those that they
+	// were forked from, none is deleted.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// Collect deletes the chunks that are in no session's chain and that were last
-// put longer ago than older; a dry collection only counts them. It may be called
-// while sessions are written: older is then the longest time between the putting
-// of a chunk and the head that names it, with the difference of clocks; an hour
-// is plenty.
+// Collect deletes the chunks that no session needs and that were last put longer ago
+// than older; a dry collection only counts them. It may be called while sessions are
+// written: older is then the longest time between the putting of a chunk and the head
+// that names it, with the difference of clocks; an hour is plenty. It reads names, heads
+// and a few envelopes, session by session: one that was cut short has done its part, and
+// the next goes on.
 //
-// Where a session can't be read to its beginning, any chunk may be a part of it:
-// nothing is deleted, and the error has the code of the first fault. Other errors
-// are [agent.StoreUnavailable], and [agent.InvalidInput] for a negative time.
-// What was done before an error is told beside it.
+// A session that can't be read keeps its own chunks, and is told of in Faults; if its
+// head does not even tell which session it is of, chunks of sessions that have no head
+// stay as well. Errors are [agent.StoreUnavailable], and [agent.InvalidInput] for a
+// negative time. What was done before an error is told beside it.
 func (l *Log) Collect(ctx context.Context, older time.Duration, dry bool) (Collected, error) {
-	var done Collected
+	c := &collection{Log: l, dry: dry, heads: map[string]string{}, broken: map[string]bool{}}
 	if older < 0 {
-		return done, agent.Errorf(agent.InvalidInput, "collecting chunks that are older than %s: name a time that is not negative", older)
+		return c.done, agent.Errorf(agent.InvalidInput, "collecting chunks that are older than %s: name a time that is not negative", older)
 	}
-	before := time.Now().Add(-older)
-	// Listed before the sessions are: what a session comes to need later is either
-	// a part of a chain already or put after this, and so too young.
-	left := map[string]ChunkInfo{}
-	for c, err := range l.store.Chunks(ctx) {
-		if err != nil {
-			return done, err
-		}
-		left[c.Digest] = c
-	}
-	done.Chunks = len(left)
-	if err := l.mark(ctx, left, &done); err != nil {
-		return done, err
-	}
-	return done, l.sweep(ctx, left, before, dry, &done)
-}
-
-// mark takes away from the chunks that are left what is in a chain. It looks until
-// it finds no more: a chunk may come into the chain of a session that was looked at
-// and out of one that was not, as when a session is forked and deleted.
-func (l *Log) mark(ctx context.Context, left map[string]ChunkInfo, done *Collected) error {
-	w := newWalker(l.store)
-	for found := -1; found != len(left); {
-		found = len(left)
-		var err error
-		done.Sessions, done.Faults, err = w.sessions(ctx, nil, func(_, digest string) { delete(left, digest) })
-		if err != nil {
-			return err
-		}
-	}
-	if n := len(done.Faults); n > 0 {
-		f := done.Faults[0]
-		return agent.Errorf(f.Code, "no chunk was deleted, for any may be a part of the sessions that can't be read, %d of %d: session %s: %s; fermata store check tells all", n, done.Sessions, f.Session, f.Message)
-	}
-	return nil
-}
-
-func (l *Log) sweep(ctx context.Context, left map[string]ChunkInfo, before time.Time, dry bool, done *Collected) error {
 	if !dry {
 		defer l.forget()
 	}
-	for _, digest := range slices.Sorted(maps.Keys(left)) {
-		c := left[digest]
-		gone := c.Put.Before(before)
-		if gone && !dry {
-			var err error
-			if gone, err = l.store.DeleteChunk(ctx, digest, before); err != nil {
-				return err
+	c.before = time.Now().Add(-older)
+	if err := c.sessions(ctx); err != nil {
+		return c.done, err
+	}
+	var group []ChunkInfo // of one tag
+	for info, err := range l.store.Chunks(ctx, "") {
+		if err != nil {
+			return c.done, err
+		}
+		if len(group) > 0 && tagOf(group[0].Name) != tagOf(info.Name) {
+			if err := c.group(ctx, group); err != nil {
+				return c.done, err
 			}
+			group = group[:0]
 		}
-		if !gone {
-			done.Young++
-			continue
+		if tagOf(info.Name) != "" { // else nothing of ours
+			group = append(group, info)
 		}
-		done.Deleted++
-		done.Bytes += c.Size
+	}
+	return c.done, c.group(ctx, group)
+}
+
+// collection is one Collect in progress.
+type collection struct {
+	*Log
+	before  time.Time
+	dry     bool
+	heads   map[string]string // names of sessions, by tag
+	broken  map[string]bool   // tags of sessions that can't be read
+	unnamed bool              // a head can't be read, and does not say whose it is
+	done    Collected
+}
+
+// sessions lists the sessions.
+func (c *collection) sessions(ctx context.Context) error {
+	for h, err := range c.store.Heads(ctx, "") {
+		if err == nil {
+			err = newer(h)
+		}
+		c.done.Sessions++
+		switch {
+		case err == nil:
+			c.heads[Tag(h.Session)] = h.Session
+		case !lasting(err):
+			return err
+		default:
+			c.done.Faults = append(c.done.Faults, *faultOf(h.Session, "", err))
+			c.broken[Tag(h.Session)] = true
+			c.unnamed = c.unnamed || h.Session == ""
+		}
 	}
 	return nil
 }
 
-// Checked is what a check found.
-type Checked struct {
-	Sessions int     `json:"sessions"` // whose chains were followed
-	Chunks   int     `json:"chunks"`   // of all chains, each counted once
-	Faults   []Fault `json:"faults,omitempty"`
+// group collects the chunks of one session. They were listed before the session is
+// read: what it comes to need later is in its chain already, or too young.
+func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
+	if len(group) == 0 {
+		return nil
+	}
+	tag := tagOf(group[0].Name)
+	session := c.heads[tag]
+	n := &needs{}
+	keep := c.broken[tag] || c.unnamed && session == ""
+	if !keep {
+		var err error
+		if n, err = c.needsOf(ctx, tag, session, c.before, func(string) bool { return false }); err != nil {
+			return err
+		}
+		if keep = n.fault != nil; keep {
+			c.done.Faults = append(c.done.Faults, *n.fault)
+		}
+	}
+	for _, info := range group {
+		if isEdge(info.Name) {
+			continue
+		}
+		c.done.Chunks++
+		switch {
+		case keep:
+			c.done.Left++
+		case n.by[info.Name] == nil:
+			if err := c.sweep(ctx, info); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range n.gone {
+		if c.dry {
+			break
+		}
+		if _, err := c.store.DeleteChunk(ctx, e.Name, c.before); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Check reads all sessions to their beginnings and tells which can't be read. It
-// changes nothing. Its errors are those of the store, [agent.StoreUnavailable]:
-// a fault is none.
-func (l *Log) Check(ctx context.Context) (Checked, error) {
-	w := newWalker(l.store)
-	n, faults, err := w.sessions(ctx, nil, func(string, string) {})
-	return Checked{Sessions: n, Chunks: len(w.prev), Faults: faults}, err
+// sweep deletes a chunk that nobody needs, if it is old.
+func (c *collection) sweep(ctx context.Context, info ChunkInfo) error {
+	gone := info.Put.Before(c.before)
+	if gone && !c.dry {
+		var err error
+		if gone, err = c.store.DeleteChunk(ctx, info.Name, c.before); err != nil {
+			return err
+		}
+	}
+	if !gone {
+		c.done.Left++
+		return nil
+	}
+	c.done.Deleted++
+	c.done.Bytes += info.Size
+	return nil
 }

@@ -13,71 +13,67 @@ import (
 
 // Deleted is what a deletion did, as a proof for who asked for it.
 type Deleted struct {
-	// Sessions are those whose heads are gone: the session and the sub-sessions
-	// below it that had one.
+	// Sessions are those whose heads are gone: the sub-sessions below the session that
+	// had one, and the session.
 	Sessions []string `json:"sessions"`
-	Chunks   []string `json:"chunks"` // by digest
+	Chunks   []string `json:"chunks"` // by name
 	// Kept are the chunks that other sessions need, since one was forked from
 	// the other. They are deleted with the last session that needs them.
 	Kept []Kept `json:"kept,omitempty"`
+	// Faults are other sessions that can't be read, though they may need chunks of the
+	// deleted one: none of those was deleted that they might need.
+	Faults []Fault `json:"faults,omitempty"`
 }
 
 // Kept are chunks that a session shares with the deleted one.
 type Kept struct {
 	Session string   `json:"session"`
-	Chunks  []string `json:"chunks"` // by digest
+	Chunks  []string `json:"chunks"` // by name
 }
 
 // clocks is how far the clocks of a process and of a store may be apart.
 const clocks = time.Minute
 
-// Delete removes a session and its sub-sessions (SESSION/NAME-N): their heads and
-// those chunks of their chains that are in no other session's chain. Then it looks
-// whether they are gone. It reads every session's chain to see what is shared.
+// soon is how long a fork may take from its edge to its head.
+const soon = time.Hour
+
+// Delete removes a session and its sub-sessions (SESSION/NAME-N): their heads and those
+// of their chunks that no other session needs. Then it looks whether they are gone. It
+// reads their heads and names, and the edges of those that were forked from them:
+// nothing of other sessions. The session's own head goes last, so a deletion that was cut
+// short can be called again.
 //
-// No run of the session may live: it would lose what it knows. A fork counts from
-// the moment that its first head is written. An error before anything was deleted
-// is [agent.NotFound] where there is no such session, [agent.Stale] where a run
-// wrote the session meanwhile, and [agent.ChunkMissing], [agent.ChunkDamaged] or
-// [agent.Incompatible] where another session can't be read, which might share what
-// is to be deleted. After a later error the result tells what is gone; what no
-// session needs any more is then left to [Log.Collect].
+// No run of the session may live: it would lose what it knows. A fork counts from the
+// moment that its edge is there, see [Log.Adopt]. Errors before anything was deleted are
+// [agent.NotFound] if there is no such session, and [agent.ChunkDamaged] and
+// [agent.Incompatible] if a head of it can't be read; [agent.Stale] tells that a run
+// wrote the session meanwhile. Beside an error the result tells what is gone.
 func (l *Log) Delete(ctx context.Context, session string) (Deleted, error) {
 	defer l.forget()
-	d := &deletion{
-		walker: newWalker(l.store), session: session,
-		own: map[string]bool{}, broken: map[string]error{}, kept: map[string]map[string]bool{},
-		done: Deleted{Sessions: []string{}, Chunks: []string{}},
+	d := &deletion{Log: l, session: session, kept: map[string][]string{}, done: Deleted{Sessions: []string{}, Chunks: []string{}}}
+	all, err := d.find(ctx)
+	for _, one := range all {
+		if err == nil {
+			err = d.one(ctx, one)
+		}
 	}
-	if err := d.find(ctx); err != nil {
-		return d.done, err
-	}
-	// Once before anything is changed, for what may forbid it, and once after: who
-	// forks the session now finds no head any more.
-	if err := d.share(ctx); err != nil {
-		return d.done, err
-	}
-	if err := d.heads(ctx); err != nil {
-		return d.done, err
-	}
-	err := d.share(ctx)
-	if err == nil {
-		err = d.chunks(ctx)
+	if err == nil && len(d.done.Sessions)+len(d.done.Chunks) == 0 && len(d.done.Faults) == 0 {
+		return d.done, agent.Errorf(agent.NotFound, "session %s is not in the store", session)
 	}
 	if err == nil {
-		err = d.verify(ctx)
+		err = d.verify(ctx, all)
+	}
+	for _, by := range slices.Sorted(maps.Keys(d.kept)) {
+		d.done.Kept = append(d.done.Kept, Kept{Session: by, Chunks: d.kept[by]})
 	}
 	return d.done, err
 }
 
 // deletion is one Delete in progress.
 type deletion struct {
-	*walker
+	*Log
 	session string
-	gone    []Head                     // to be deleted, the session's own first
-	own     map[string]bool            // chunks of their chains
-	broken  map[string]error           // those of them that can't be read
-	kept    map[string]map[string]bool // those that others need, by session
+	kept    map[string][]string // chunks that others need, by session
 	done    Deleted
 }
 
@@ -86,104 +82,107 @@ func (d *deletion) below(session string) bool {
 	return session == d.session || strings.HasPrefix(session, d.session+"/")
 }
 
-// find finds what is the session's.
-func (d *deletion) find(ctx context.Context) error {
-	h, err := d.store.Head(ctx, d.session)
-	if err == nil {
-		d.gone, err = append(d.gone, h), newer(h)
-	}
-	if err != nil && !errors.Is(err, agent.NotFound) {
-		return err
-	}
+// find lists what is to be deleted, the session itself last.
+func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	for h, err := range d.store.Heads(ctx, d.session+"/") {
 		if err == nil {
-			d.gone, err = append(d.gone, h), newer(h)
+			err = newer(h)
 		}
-		// One without a name can't be said to be below: share tells of it.
-		if err != nil && (h.Session != "" || !lasting(err)) {
-			return err
-		}
-	}
-	if len(d.gone) == 0 {
-		return err
-	}
-	for _, h := range d.gone {
-		if h.Import != "" {
-			d.own[h.Import] = true
-		}
-		at, err := d.chain(ctx, h.Digest, func(digest string) { d.own[digest] = true })
-		if err != nil && !lasting(err) {
-			return err
+		if err != nil && h.Session == "" && lasting(err) { // nobody can say whose it is
+			d.done.Faults = append(d.done.Faults, *faultOf("", "", err))
+			continue
 		}
 		if err != nil {
-			d.broken[at] = err
+			return nil, err
 		}
+		all = append(all, h)
 	}
-	return nil
+	own, err := d.store.Head(ctx, d.session)
+	if err == nil {
+		return append(all, own), newer(own)
+	}
+	if !errors.Is(err, agent.NotFound) {
+		return nil, err
+	}
+	for _, listErr := range d.store.Chunks(ctx, Tag(d.session)) { // what a deletion that was cut short has left
+		return append(all, Head{Session: d.session}), listErr
+	}
+	return all, nil
 }
 
-// share finds which of the chunks are in the chains of others. A chain that ends
-// where the session's own does can hold no more of it: all that is missing is below.
-func (d *deletion) share(ctx context.Context) error {
-	n, faults, err := d.sessions(ctx, d.below, func(session, digest string) {
-		if !d.own[digest] {
-			return
-		}
-		if d.kept[digest] == nil {
-			d.kept[digest] = map[string]bool{}
-		}
-		d.kept[digest][session] = true
-	})
-	if err != nil {
-		return err
-	}
-	faults = slices.DeleteFunc(faults, func(f Fault) bool { return d.broken[f.Chunk] != nil })
-	if len(faults) > 0 {
-		f := faults[0]
-		return agent.Errorf(f.Code, "no chunk of session %s was deleted, for sessions that can't be read may share it, %d of %d: session %s: %s", d.session, len(faults), n, f.Session, f.Message)
-	}
-	return nil
-}
-
-// heads deletes the heads, so that no run goes on from them.
-func (d *deletion) heads(ctx context.Context) error {
-	for _, h := range d.gone {
+// one deletes one session: its head, so that no run and no fork goes on from it, and
+// then what nobody needs of its chunks.
+func (d *deletion) one(ctx context.Context, h Head) error {
+	if h.Version > 0 {
 		if err := d.store.DeleteHead(ctx, h.Session, h.Version); err != nil {
 			return err
 		}
 		d.done.Sessions = append(d.done.Sessions, h.Session)
 	}
+	if err := d.chunks(ctx, h.Session); err != nil {
+		return err
+	}
+	for _, o := range h.Origins {
+		if _, err := d.store.DeleteChunk(ctx, edgeName(h.Session, o.Chunk), time.Now().Add(clocks)); err != nil {
+			return err
+		}
+		_, err := d.store.Head(ctx, o.Session)
+		if errors.Is(err, agent.NotFound) { // it was deleted before, and this one has kept its chunks
+			err = d.chunks(ctx, o.Session)
+		}
+		if err != nil && !lasting(err) {
+			return err
+		}
+	}
 	return nil
 }
 
-// chunks deletes the chunks that nobody shares.
-func (d *deletion) chunks(ctx context.Context) error {
-	before := time.Now().Add(clocks)
-	kept := map[string][]string{}
-	for _, digest := range slices.Sorted(maps.Keys(d.own)) {
-		if by := d.kept[digest]; by != nil {
-			for session := range by {
-				kept[session] = append(kept[session], digest)
-			}
-			continue
+// chunks deletes the chunks of a session without a head that no other one needs.
+func (d *deletion) chunks(ctx context.Context, session string) error {
+	n, err := d.needsOf(ctx, Tag(session), "", time.Now().Add(-soon), d.below)
+	if err != nil {
+		return err
+	}
+	if n.fault != nil {
+		d.done.Faults = append(d.done.Faults, *n.fault)
+		return nil
+	}
+	for info, err := range d.store.Chunks(ctx, Tag(session)+ofChunk) {
+		if err == nil {
+			err = d.chunk(ctx, info.Name, n.by[info.Name])
 		}
-		gone, err := d.store.DeleteChunk(ctx, digest, before)
 		if err != nil {
 			return err
 		}
-		if !gone {
-			return agent.Errorf(agent.StoreUnavailable, "deleting session %s: the store says that chunk %s was put in the future; set the clocks right and run fermata store gc", d.session, digest)
-		}
-		d.done.Chunks = append(d.done.Chunks, digest)
 	}
-	for _, session := range slices.Sorted(maps.Keys(kept)) {
-		d.done.Kept = append(d.done.Kept, Kept{Session: session, Chunks: kept[session]})
+	for _, e := range n.gone {
+		if _, err := d.store.DeleteChunk(ctx, e.Name, time.Now().Add(clocks)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+// chunk deletes a chunk, unless somebody needs it.
+func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) error {
+	for session := range by {
+		d.kept[session] = append(d.kept[session], name)
+	}
+	if len(by) > 0 {
+		return nil
+	}
+	gone, err := d.store.DeleteChunk(ctx, name, time.Now().Add(clocks))
+	if err == nil && !gone {
+		err = agent.Errorf(agent.StoreUnavailable, "deleting session %s: the store says that chunk %s was put in the future; set the clocks right and run fermata store gc", d.session, name)
+	}
+	if err == nil {
+		d.done.Chunks = append(d.done.Chunks, name)
+	}
+	return err
+}
+
 // verify looks whether all is gone that was deleted.
-func (d *deletion) verify(ctx context.Context) error {
+func (d *deletion) verify(ctx context.Context, all []Head) error {
 	again := agent.Errorf(agent.Stale, "session %s was written while it was deleted: end its runs and delete it again", d.session)
 	if _, err := d.store.Head(ctx, d.session); err == nil {
 		return again
@@ -191,25 +190,21 @@ func (d *deletion) verify(ctx context.Context) error {
 		return err
 	}
 	for h, err := range d.store.Heads(ctx, d.session+"/") {
-		if err == nil || h.Session != "" {
+		if h.Session != "" {
 			return again
 		}
 		if !lasting(err) {
 			return err
 		}
 	}
-	for _, digest := range d.done.Chunks {
-		_, err := d.store.Chunk(ctx, digest)
-		if err == nil || errors.Is(err, agent.ChunkDamaged) {
-			return agent.Errorf(agent.StoreUnavailable, "deleting session %s: chunk %s is in the store again; end the session's runs and run fermata store gc", d.session, digest)
-		}
-		if !errors.Is(err, agent.ChunkMissing) {
-			return err
-		}
-	}
-	for at, err := range d.broken {
-		if len(d.kept[at]) == 0 {
-			return agent.Errorf(agent.CodeOf(err), "session %s is deleted, but for what came before chunk %s, which could not be read: fermata store gc deletes it", d.session, at)
+	for _, h := range all {
+		for info, err := range d.store.Chunks(ctx, Tag(h.Session)+ofChunk) {
+			if err != nil {
+				return err
+			}
+			if slices.Contains(d.done.Chunks, info.Name) {
+				return agent.Errorf(agent.StoreUnavailable, "deleting session %s: chunk %s is in the store again; end the session's runs and run fermata store gc", d.session, info.Name)
+			}
 		}
 	}
 	return nil

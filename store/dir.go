@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -110,6 +111,25 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 		return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", digest, err)
 	}
 	return data, nil
+}
+
+// ChunkStart implements [Store].
+func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	if err := over(ctx, "reading chunk", name); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(d.chunk(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store %s; does every worker use this folder?", name, d.root)
+	}
+	if err == nil {
+		defer f.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(f, int64(most))); err == nil {
+			return data, nil
+		}
+	}
+	return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", name, err)
 }
 
 // Head implements [Store].

@@ -18,7 +18,7 @@ import (
 )
 
 // Chunks implements [Store].
-func (d *Dir) Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error] {
+func (d *Dir) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error] {
 	return func(yield func(ChunkInfo, error) bool) {
 		folders, err := os.ReadDir(filepath.Join(d.root, "chunks"))
 		if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -26,10 +26,10 @@ func (d *Dir) Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error] {
 			return
 		}
 		for _, f := range folders {
-			if !f.IsDir() {
+			if !f.IsDir() || !strings.HasPrefix(f.Name(), prefix[:min(2, len(prefix))]) {
 				continue
 			}
-			chunks, err := d.folder(ctx, f.Name())
+			chunks, err := d.folder(ctx, f.Name(), prefix)
 			if err != nil {
 				yield(ChunkInfo{}, agent.Errorf(agent.StoreUnavailable, "listing the chunks of the store %s: %w", d.root, err))
 				return
@@ -43,13 +43,13 @@ func (d *Dir) Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error] {
 	}
 }
 
-// folder lists the chunks of one of the folders.
-func (d *Dir) folder(ctx context.Context, name string) ([]ChunkInfo, error) {
+// folder lists the chunks of one of the folders whose names begin with a prefix.
+func (d *Dir) folder(ctx context.Context, name, prefix string) ([]ChunkInfo, error) {
 	files, err := os.ReadDir(filepath.Join(d.root, "chunks", name))
 	out := make([]ChunkInfo, 0, len(files))
 	for _, f := range files {
-		if !strings.HasPrefix(f.Name(), name) {
-			continue // no chunk
+		if !strings.HasPrefix(f.Name(), name) || !strings.HasPrefix(f.Name(), prefix) {
+			continue // no chunk, or another's
 		}
 		info, err := f.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func (d *Dir) folder(ctx context.Context, name string) ([]ChunkInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, ChunkInfo{Digest: f.Name(), Size: info.Size(), Put: info.ModTime()})
+		out = append(out, ChunkInfo{Name: f.Name(), Size: info.Size(), Put: info.ModTime()})
 	}
 	return out, cmp.Or(ctx.Err(), err)
 }

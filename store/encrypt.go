@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +17,10 @@ import (
 
 // Encrypted is a store that keeps nothing but what is encrypted in another one.
 //
-// A chunk's name there is its digest, a dot and the id of its key, so that one under
-// a new key stands beside the old one until that is deleted. Of a head nothing is
-// plain but its session, its version, its fence and the time. What was stored before there were
-// keys is read as it is.
+// A chunk's name there has a dot and the id of its key behind it, so that one under
+// a new key stands beside the old one until that is deleted. Envelopes stay plain, of
+// chunks and of heads, and so do edges, which have nothing else. What was stored before
+// there were keys is read as it is.
 type Encrypted struct {
 	inner Store
 	ring  *keyring.Ring
@@ -33,11 +35,22 @@ func Encrypt(s Store, ring *keyring.Ring) *Encrypted { return &Encrypted{s, ring
 func (e *Encrypted) Inner() Store { return e.inner }
 
 // PutChunk implements [Store].
-func (e *Encrypted) PutChunk(ctx context.Context, digest string, data []byte) error {
-	if e.ring.Writes() != "" {
-		return e.inner.PutChunk(ctx, nameOf(digest, e.ring.Writes()), e.ring.Encrypt(chunkPurpose+digest, data))
+func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) error {
+	key := e.ring.Writes()
+	if key == "" || isEdge(name) {
+		return e.inner.PutChunk(ctx, name, data)
 	}
-	return e.inner.PutChunk(ctx, digest, data)
+	outside, inside := apart(data)
+	return e.inner.PutChunk(ctx, nameOf(name, key), append(outside, e.ring.Encrypt(chunkPurpose+name, inside)...))
+}
+
+// apart divides a stored form into what stays plain, an envelope and its line feed, and
+// the rest. What has no envelope is all rest.
+func apart(data []byte) (outside, inside []byte) {
+	if n := bytes.IndexByte(data[:min(len(data), maxEnvelope)], '\n'); n >= 0 && bytes.HasPrefix(data, []byte(mark)) {
+		return slices.Clip(data[:n+1]), data[n+1:]
+	}
+	return nil, data
 }
 
 // What is encrypted for one chunk or session is no other's.
@@ -56,6 +69,9 @@ func nameOf(digest, key string) string {
 
 // names are those that a chunk may have, the likeliest first.
 func (e *Encrypted) names(digest string) []string {
+	if isEdge(digest) {
+		return []string{digest}
+	}
 	names := make([]string, 0, 4)
 	for _, id := range e.ring.IDs() {
 		names = append(names, nameOf(digest, id))
@@ -65,29 +81,46 @@ func (e *Encrypted) names(digest string) []string {
 
 // Chunk implements [Store]. The first name is tried once more: the chunk may just
 // have been encrypted anew.
-func (e *Encrypted) Chunk(ctx context.Context, digest string) (data []byte, err error) {
-	names := e.names(digest)
+func (e *Encrypted) Chunk(ctx context.Context, name string) ([]byte, error) {
+	data, err := e.first(name, func(name string) ([]byte, error) { return e.inner.Chunk(ctx, name) })
+	if err != nil {
+		return nil, err
+	}
+	return e.decrypt(name, data)
+}
+
+// first reads a chunk under the first of its names that is there.
+func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (data []byte, err error) {
+	names := e.names(name)
 	if len(names) > 1 {
 		names = append(names, names[0])
 	}
 	for _, name := range names {
-		if data, err = e.inner.Chunk(ctx, name); !errors.Is(err, agent.ChunkMissing) {
-			break
+		if data, err = read(name); !errors.Is(err, agent.ChunkMissing) {
+			return data, err
 		}
 	}
-	if err != nil {
-		return nil, err
+	return nil, err
+}
+
+// ChunkStart implements [Store].
+func (e *Encrypted) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	data, err := e.first(name, func(name string) ([]byte, error) { return e.inner.ChunkStart(ctx, name, most) })
+	if outside, _ := apart(data); err != nil || outside != nil {
+		return data, err
 	}
-	return e.decrypt(digest, data)
+	data, err = e.Chunk(ctx, name) // it has no envelope: none of ours
+	return data[:min(len(data), most)], err
 }
 
 // decrypt reads a chunk's stored form, which may be plain.
-func (e *Encrypted) decrypt(digest string, data []byte) ([]byte, error) {
-	if keyring.KeyOf(data) == "" {
+func (e *Encrypted) decrypt(name string, data []byte) ([]byte, error) {
+	outside, inside := apart(data)
+	if keyring.KeyOf(inside) == "" {
 		return data, nil
 	}
-	plain, err := e.ring.Decrypt(chunkPurpose+digest, data)
-	return plain, damaged(err, "chunk "+digest)
+	plain, err := e.ring.Decrypt(chunkPurpose+name, inside)
+	return append(outside, plain...), damaged(err, "chunk "+name)
 }
 
 // damaged makes of what was changed what the store says of it; a key that is not
@@ -104,26 +137,26 @@ func damaged(err error, what string) error {
 }
 
 // Chunks implements [Store]. What is there under several keys is one chunk.
-func (e *Encrypted) Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error] {
+func (e *Encrypted) Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error] {
 	return func(yield func(ChunkInfo, error) bool) {
-		var last ChunkInfo // not yielded yet; digests have one length, so that all names of one stand together
-		for c, err := range e.inner.Chunks(ctx) {
+		var last ChunkInfo // not yielded yet; edges stand apart, so that all names of one chunk stand together
+		for c, err := range e.inner.Chunks(ctx, prefix) {
 			if err != nil {
 				yield(ChunkInfo{}, err)
 				return
 			}
-			c.Digest, _, _ = strings.Cut(c.Digest, ".")
-			if c.Digest == last.Digest {
+			c.Name, _, _ = strings.Cut(c.Name, ".")
+			if c.Name == last.Name {
 				last.Size += c.Size
 				last.Put = latest(last.Put, c.Put)
 				continue
 			}
-			if last.Digest != "" && !yield(last, nil) {
+			if last.Name != "" && !yield(last, nil) {
 				return
 			}
 			last = c
 		}
-		if last.Digest != "" {
+		if last.Name != "" {
 			yield(last, nil)
 		}
 	}
@@ -172,13 +205,19 @@ func (e *Encrypted) open(stored Head) (Head, error) {
 	if err := json.Unmarshal(plain, &h); err != nil {
 		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: %w", what, err)
 	}
-	if h.Fence != stored.Fence {
-		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: its fence was changed; restore it from a backup of the store", what)
-	}
 	if h.Version != stored.Version {
 		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: it was version %d and stands as version %d; restore it from a backup of the store", what, h.Version, stored.Version)
 	}
+	if stored.Encrypted = nil; !reflect.DeepEqual(asStored(h.envelope()), asStored(stored)) {
+		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: its envelope was changed; restore it from a backup of the store", what)
+	}
 	return h, nil
+}
+
+// asStored makes heads comparable: a time may come back in another zone.
+func asStored(h Head) Head {
+	h.Updated = h.Updated.UTC()
+	return h
 }
 
 // PutHead implements [Store].
@@ -190,7 +229,9 @@ func (e *Encrypted) PutHead(ctx context.Context, h Head) error {
 	if err != nil {
 		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
 	}
-	return e.inner.PutHead(ctx, Head{V: h.V, Version: h.Version, Session: h.Session, Fence: h.Fence, Updated: h.Updated, Encrypted: e.ring.Encrypt(headPurpose+h.Session, plain)})
+	outside := h.envelope()
+	outside.Encrypted = e.ring.Encrypt(headPurpose+h.Session, plain)
+	return e.inner.PutHead(ctx, outside)
 }
 
 // Heads implements [Store].
@@ -240,7 +281,7 @@ func (e *Encrypted) Rekey(ctx context.Context) (Rekeyed, error) {
 			return done, err
 		}
 	}
-	for c, err := range e.inner.Chunks(ctx) {
+	for c, err := range e.inner.Chunks(ctx, "") {
 		if err != nil {
 			return done, err
 		}
@@ -272,14 +313,14 @@ func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, done *Rekeyed) e
 }
 
 func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, done *Rekeyed) error {
-	digest, key, _ := strings.Cut(c.Digest, ".")
-	if key == done.Key {
+	digest, key, _ := strings.Cut(c.Name, ".")
+	if key == done.Key || isEdge(c.Name) {
 		return nil
 	}
 	if key != "" && !slices.Contains(e.ring.IDs(), key) {
 		return damaged(e.ring.Lacks(key), "chunk "+digest)
 	}
-	data, err := e.inner.Chunk(ctx, c.Digest)
+	data, err := e.inner.Chunk(ctx, c.Name)
 	if errors.Is(err, agent.ChunkMissing) { // collected meanwhile
 		return nil
 	}
@@ -292,7 +333,7 @@ func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, done *Rekeyed) 
 	if err != nil {
 		return err
 	}
-	gone, err := e.inner.DeleteChunk(ctx, c.Digest, c.Put.Add(time.Millisecond))
+	gone, err := e.inner.DeleteChunk(ctx, c.Name, c.Put.Add(time.Millisecond))
 	switch {
 	case err != nil:
 		return err

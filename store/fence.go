@@ -12,28 +12,28 @@ import (
 const putTries = 10
 
 // PutHead stores what a run has decided to be its session's head, if its fence is
-// higher than that of the stored head, and returns the version that it has then.
-// h.Version is one more than the version that the run knows; if the stored head has
+// higher than that of the stored head, and returns what is stored then. h.Version is
+// one more than the version that the run knows; if the stored head has
 // moved since, the fences decide. Another attempt at a write that is stored already
 // changes nothing and is no error.
 //
 // [agent.Stale] refuses a lower fence, and a head of a session that was deleted: for
 // ever, since the fence of what is stored only rises. [agent.InvalidInput] refuses a
 // head without a fence. Other errors are those of the store.
-func (l *Log) PutHead(ctx context.Context, h Head) (version int64, err error) {
+func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 	for range putTries {
 		stored, err := l.swap(ctx, h)
 		switch {
 		case err == nil || !errors.Is(err, agent.Stale):
-			return stored.Version, err
+			return stored.Head, err
 		case stored.gone:
-			return 0, agent.Errorf(agent.Stale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
+			return Head{}, agent.Errorf(agent.Stale, "session %s is not in the store any more: a run that began before writes nothing to it", h.Session)
 		case h.Fence.Compare(stored.Fence) <= 0:
-			return 0, agent.Errorf(agent.Stale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
+			return Head{}, agent.Errorf(agent.Stale, "a write of session %s came too late: it is number %d of chain %d, and number %d of chain %d is stored", h.Session, h.Fence.N, h.Fence.Chain, stored.Fence.N, stored.Fence.Chain)
 		}
 		h.Version = stored.Version + 1
 	}
-	return 0, agent.Errorf(agent.StoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
+	return Head{}, agent.Errorf(agent.StoreUnavailable, "the head of session %s is written as fast as it is read; try again", h.Session)
 }
 
 // SwapHead stores a head that was made from the stored one, as a claim is, if that
@@ -41,12 +41,31 @@ func (l *Log) PutHead(ctx context.Context, h Head) (version int64, err error) {
 //
 // [agent.Stale] tells that another head was stored meanwhile: whoever still wants to
 // write reads it first. Other errors are those of [Log.PutHead].
-func (l *Log) SwapHead(ctx context.Context, h Head) (version int64, err error) {
+func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 	stored, err := l.swap(ctx, h)
 	if err != nil {
-		return 0, err
+		return Head{}, err
 	}
-	return stored.Version, nil
+	return stored.Head, nil
+}
+
+// index puts into a head what the envelope of its last chunk says. A head that was made
+// from the stored one has it already.
+func (l *Log) index(ctx context.Context, h *Head) error {
+	if h.Digest == "" || len(h.Recent) > 0 && h.Recent[0].Chunk == h.Digest {
+		return nil
+	}
+	e, err := l.envelope(ctx, h.Digest)
+	if err != nil {
+		return err
+	}
+	h.Recent = append([]Ref{{h.Digest, e.First, e.Size}}, e.Before...)
+	h.Origins = originsOf(h.Session, h.Digest, e)
+	h.Knows = e.Knows
+	if h.Knows != nil && h.Knows.Chunk == "" {
+		h.Knows = &Known{h.Digest, e.Knows.From, e.Knows.Since}
+	}
+	return nil
 }
 
 // Over refuses, with [agent.Stale], a head that may not replace the stored one: if the
@@ -75,6 +94,9 @@ type seen struct {
 func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 	if h.Fence.Chain <= 0 || h.Fence.N < 0 {
 		return seen{}, agent.Errorf(agent.InvalidInput, "the head of session %s has no fence, by which it could be told from a late one", h.Session)
+	}
+	if err := l.index(ctx, &h); err != nil {
+		return seen{}, err
 	}
 	stale := l.store.PutHead(ctx, h)
 	if !errors.Is(stale, agent.Stale) {

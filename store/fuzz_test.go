@@ -10,55 +10,51 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Whatever lies in a store under a digest, it is refused, or is what has that
-// digest; and who follows the chain sees what they see who read it whole.
+// Whatever lies in a store under a name, it is refused, or is what has that name; and
+// who reads the envelope alone sees what they see who read all.
 func FuzzChunk(f *testing.F) {
-	for _, plain := range []string{
-		``, `{}`, `{"v":1,"session":"s","run":"r","prev":"9f","events":[{"seq":1,"type":"message"}]}`, `{"v":2,"events":[]}`, `{"v":1,"events":[],"prev":"aa"}`,
-		`{"v":1,"prev":"aa","Prev":"bb","events":[]}`, `{"v":1,"session":"a\",\"events\":","events":[]}`, `{"v":1,"x":{"events":1,"events":2},"prev":"c"}`, `{"v":1,"prev":"aa","events":[{}]`,
+	for _, line := range []string{
+		``, `{}`, `{"chunk":1,"kind":"events","session":"s","first":1,"last":1,"size":33,"content":"x"}`, `{"chunk":2}`, `{"chunk":1,"chunk":2}`,
+		`{"chunk":1,"kind":"events","session":"s","before":[{"chunk":"aa"}],"Before":[]}`, `{"chunk":1,"session":"a\",\"events\":"}`,
 	} {
-		f.Add([]byte(plain), []byte(plain))
-		f.Add([]byte(plain), packer().EncodeAll([]byte(plain), nil))
+		f.Add([]byte(line), []byte(`{"run":"r","events":[{"seq":1}]}`))
 	}
-	f.Fuzz(func(t *testing.T, plain, stored []byte) {
+	f.Fuzz(func(t *testing.T, line, plain []byte) {
 		known := []agent.Code{agent.ChunkDamaged, agent.Incompatible}
-		digest := digestOf(plain)
-		packed := packer().EncodeAll(plain, nil)
-		c, size, err := open(digest, packed)
-		if err != nil {
-			require.Contains(t, known, agent.CodeOf(err), "%v", err)
-		} else {
-			require.Equal(t, len(plain), size)
-			prev, err := Unpack(digest, packed)
-			require.NoError(t, err)
-			require.Equal(t, c.Prev, prev)
-		}
-		if got, err := unpack(digest, stored); err == nil {
-			require.True(t, bytes.Equal(plain, got), "it is not what has the digest")
-		}
-		if _, err := Unpack(digest, stored); err != nil {
-			require.Contains(t, known, agent.CodeOf(err), "%v", err)
+		name := Tag("s") + ofChunk + digestOf(line)
+		for _, packed := range [][]byte{packer().EncodeAll(plain, append(bytes.Clone(line), '\n')), append(append(bytes.Clone(line), '\n'), plain...), line} {
+			c, err := open(name, packed)
+			prev, unpackErr := Unpack(name, packed)
+			require.Equal(t, agent.CodeOf(err), agent.CodeOf(unpackErr))
+			if err != nil {
+				require.Contains(t, known, agent.CodeOf(err), "%v", err)
+				continue
+			}
+			require.Equal(t, c.Prev(), prev)
+			var e Envelope
+			require.NoError(t, e.read(name, packed))
+			require.Equal(t, c.Envelope, e)
+			require.Equal(t, []any{digestOf(plain), len(plain)}, []any{e.Content, e.Size}, "it is not what has the name")
 		}
 	})
 }
 
-// What is packed is unpacked, whatever is in it.
+// What is sealed is opened, whatever is in it.
 func FuzzPack(f *testing.F) {
-	f.Add("9f2c", "s", "r", "plain")
-	f.Add("", `a","events":`, "\x00\xff", "<&>\u2028\"\\")
-	f.Fuzz(func(t *testing.T, prev, session, run, text string) {
-		for _, s := range []*string{&prev, &session, &run, &text} {
+	f.Add("s", "r", "plain")
+	f.Add(`a","events":`, "\x00\xff", "<&>\u2028\"\\")
+	f.Fuzz(func(t *testing.T, session, run, text string) {
+		for _, s := range []*string{&session, &run, &text} {
 			*s = strings.ToValidUTF8(*s, "?") // JSON has no other
 		}
-		digest, data, err := Pack(prev, session, run, events(1, text))
+		made := &Chunk{Envelope: Envelope{Session: session}, content: content{Run: run, Events: events(1, text)}}
+		data, err := seal(made)
 		require.NoError(t, err)
-		c, _, err := open(digest, data)
+		c, err := open(made.Name, data)
 		require.NoError(t, err)
-		back, err := Unpack(digest, data)
+		again := &Chunk{Envelope: Envelope{Session: c.Session}, content: c.content}
+		_, err = seal(again)
 		require.NoError(t, err)
-		require.Equal(t, c.Prev, back)
-		again, _, err := Pack(c.Prev, c.Session, c.Run, c.Events)
-		require.NoError(t, err)
-		require.Equal(t, digest, again, "it is the same when it is packed again")
+		require.Equal(t, made.Name, again.Name, "it is the same when it is packed again")
 	})
 }

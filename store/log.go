@@ -3,25 +3,29 @@ package store
 import (
 	"context"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Log reads and writes the chains of chunks in a store. Chunks never change, so
 // what was read once is kept in memory, up to a bound. A Log may be used from
 // many goroutines at once; one serves a whole process.
 type Log struct {
-	store Store
-	mu    sync.Mutex
-	views *simplelru.LRU[string, *View] // by the digest of the head
-	bytes int
-	epoch int // how often all was forgotten
+	store     Store
+	views     *cache[*View]     // by viewKey
+	chunks    *cache[*Chunk]    // by name
+	envelopes *cache[*Envelope] // by name
+	epoch     atomic.Int64      // how often all was forgotten
 }
 
-// maxViews bounds what a Log keeps in memory, in bytes of plain chunks.
-const maxViews = 256 << 20
+// Bounds of what a Log keeps in memory: of views and of chunks in bytes of plain
+// content, and of names in envelopes.
+const (
+	maxViews     = 256 << 20
+	maxChunks    = 64 << 20
+	maxEnvelopes = 100_000
+)
 
 // NewLog returns a log over a store. What is encrypted there it refuses to read, if
 // the store is not one of [Encrypt] with the key.
@@ -29,10 +33,7 @@ func NewLog(s Store) *Log {
 	if _, ok := s.(*Encrypted); !ok {
 		s = Encrypt(s, nil)
 	}
-	l := &Log{store: s}
-	// The number is a second bound; the first is the sum of the sizes.
-	l.views, _ = simplelru.NewLRU(100_000, func(_ string, v *View) { l.bytes -= v.size })
-	return l
+	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes)}
 }
 
 // Store is where the log's chunks lie.
@@ -40,126 +41,168 @@ func (l *Log) Store() Store { return l.store }
 
 // Head is the head of a session that has a log, or came with an export; else it
 // returns [agent.NotFound], also if a run has begun that stored nothing. The head
-// beside that error has the numbers from which a first write goes on.
+// beside that error has the numbers from which a first write goes on. The error is
+// [agent.Incompatible] for a head of another version.
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
+	if err == nil {
+		err = newer(h)
+	}
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
 		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
 	}
 	return h, err
 }
 
-// Seal writes events as the next chunk after prev and returns its digest. The
-// same events after the same chunk have the same digest, so a repeated Seal is
-// harmless. Where the log up to prev is in memory, the longer one takes its place:
-// whoever has just read it will read on. A run that works does so anyway, and goes on
-// from prev until it hears of this chunk.
-func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, events []agent.Event) (string, error) {
-	epoch := l.now()
-	digest, data, size, err := seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
-	if err != nil {
-		return "", err
+// newer is the error of a head of another version: what it refers to is not known to
+// this build.
+func newer(h Head) error {
+	if h.V != HeadVersion {
+		return agent.Errorf(agent.Incompatible, "the head of session %s has version %d; this build reads version %d", h.Session, h.V, HeadVersion)
 	}
-	if err := l.store.PutChunk(ctx, digest, data); err != nil {
-		return digest, err
-	}
-	base, ok := l.cached(prev)
-	if prev == "" && works {
-		base, ok = &View{}, true
-	}
-	if !ok {
-		return digest, nil
-	}
-	l.keep(&View{events: slices.Concat(base.events, events), size: base.size + size, head: digest, prev: prev}, epoch)
-	if !works { // nobody goes on from prev
-		l.cached(digest)
-	}
-	return digest, nil
+	return nil
 }
 
-// View returns the whole log up to a chunk; the empty digest is the empty log.
+// View returns the whole log up to a chunk; an empty name is the empty log.
 // A missing or damaged chunk anywhere in the chain is an error: a log is whole
 // or it is not shown.
-func (l *Log) View(ctx context.Context, digest string) (*View, error) {
-	var chain []Chunk
-	var sizes []int
-	base, epoch := &View{}, l.now()
-	for at := digest; at != ""; {
-		if v, ok := l.cached(at); ok {
-			base = v
-			break
-		}
-		c, size, err := l.chunk(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		chain, sizes, at = append(chain, c), append(sizes, size), c.Prev
+func (l *Log) View(ctx context.Context, name string) (*View, error) {
+	if name == "" {
+		return &View{}, nil
 	}
-	if len(chain) == 0 {
-		return base, nil
+	if v, ok := l.views.get(wholeKey(name)); ok {
+		return v, nil
 	}
-	events := 0
-	for _, c := range chain {
-		events += len(c.Events)
+	epoch := l.now()
+	chain, err := l.read(ctx, name, 0)
+	if err != nil {
+		return nil, err
 	}
-	v := &View{events: slices.Grow(slices.Clone(base.events), events), size: base.size, head: digest, prev: base.head}
-	for i := len(chain) - 1; i >= 0; i-- {
-		v.events = append(v.events, chain[i].Events...)
-		v.size += sizes[i]
-	}
-	l.keep(v, epoch)
+	v := viewOf(&View{}, oldestFirst(chain))
+	l.keep(wholeKey(name), v, epoch)
 	return v, nil
 }
 
-// chunk reads and checks one chunk; size is the length of its plain form.
-func (l *Log) chunk(ctx context.Context, digest string) (c Chunk, size int, err error) {
-	data, err := l.store.Chunk(ctx, digest)
-	if err != nil {
-		return c, 0, err
+// Known returns what the last run of a log knows up to a chunk, from which on a tail
+// continues it: the messages of its conversation, its Spec and the session's state are
+// those of [Log.View], and so are its last events. It reads only the chunks that it
+// needs. Its errors are those of View.
+func (l *Log) Known(ctx context.Context, name string, tail []agent.Event) (*View, error) {
+	if name == "" {
+		return &View{}, nil
 	}
-	return open(digest, data)
+	v, ok := l.views.get(name)
+	if ok { // who reads it has no more use for the one that it grew from
+		l.views.remove(v.prev)
+	} else {
+		epoch := l.now()
+		var err error
+		if v, err = l.known(ctx, name); err != nil {
+			return nil, err
+		}
+		l.keep(name, v, epoch)
+	}
+	if v.reaches(tail) {
+		return v, nil
+	}
+	return l.View(ctx, name)
 }
 
-// cached is a log that is in memory. Who reads it has no more use for the one that it
-// grew from.
-func (l *Log) cached(digest string) (*View, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v, ok := l.views.Get(digest)
-	if ok {
-		l.views.Remove(v.prev)
+// Instead returns a session's log up to an event, if the chunk that had its end is
+// missing: it was merged into another one and collected since, and an execution that was
+// reset has gone back to it. Its errors are those of [Log.Head] and [Log.View], and
+// missing, if the session's log does not reach so far.
+func (l *Log) Instead(ctx context.Context, session string, seq int64, missing error) (*View, error) {
+	h, err := l.Head(ctx, session)
+	if err != nil {
+		return nil, err
 	}
-	return v, ok
+	v, err := l.View(ctx, h.Digest)
+	if err != nil {
+		return nil, err
+	}
+	if v = v.UpTo(seq); v.Seq() != seq {
+		return nil, missing
+	}
+	return v, nil
 }
+
+// reaches tells whether a view has what a tail goes back to by its forks.
+func (v *View) reaches(tail []agent.Event) bool {
+	if v.whole() || !slices.ContainsFunc(tail, func(e agent.Event) bool { return e.Forked != nil }) {
+		return true
+	}
+	line := Lineage(slices.Concat(v.events, tail)) // what does not go back to what made it forget knows more
+	return slices.ContainsFunc(line, func(e agent.Event) bool { return e.Seq == v.knows.Since })
+}
+
+func (l *Log) known(ctx context.Context, name string) (*View, error) {
+	last, err := l.chunk(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	k := last.Knows
+	if k == nil {
+		chain, err := l.read(ctx, name, 0)
+		return viewOf(&View{}, oldestFirst(chain)), err
+	}
+	chain, err := l.read(ctx, name, k.From)
+	if err != nil {
+		return nil, err
+	}
+	holder := k.Chunk
+	if holder == "" {
+		holder = name
+	}
+	i := slices.IndexFunc(chain, func(c *Chunk) bool { return c.Name == holder })
+	if i < 0 {
+		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it says that chunk %s has what is known before event %d; restore it from a backup of the store", name, holder, k.From)
+	}
+	v := viewOf(&View{knows: k}, oldestFirst(chain))
+	rest := v.events[len(UpTo(v.events, k.From-1)):]
+	v.events = slices.Concat(chain[i].Base, rest)
+	return v, nil
+}
+
+// viewOf continues a view by chunks.
+func viewOf(v *View, chunks []*Chunk) *View {
+	n := 0
+	for _, c := range chunks {
+		n += len(c.Events)
+	}
+	out := &View{events: slices.Grow(slices.Clone(v.events), n), size: v.size, knows: v.knows}
+	for _, c := range chunks {
+		out.events = append(out.events, c.Events...)
+		out.size += c.Size
+	}
+	return out
+}
+
+func oldestFirst(chain []*Chunk) []*Chunk {
+	out := slices.Clone(chain)
+	slices.Reverse(out)
+	return out
+}
+
+// wholeKey is where the views cache has a whole log; what is known stands under the
+// chunk's name.
+func wholeKey(name string) string { return "whole " + name }
 
 // now is the epoch in which what is read may be kept.
-func (l *Log) now() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.epoch
-}
+func (l *Log) now() int64 { return l.epoch.Load() }
 
 // forget drops all that is in memory, and what is being read in this moment:
 // chunks were deleted.
 func (l *Log) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.epoch++
-	l.views.Purge()
+	l.epoch.Add(1)
+	l.views.clear()
+	l.chunks.clear()
+	l.envelopes.clear()
 }
 
 // keep remembers a view, if nothing was deleted since its reading began.
-func (l *Log) keep(v *View, epoch int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if epoch != l.epoch {
-		return
-	}
-	if !l.views.Contains(v.head) {
-		l.bytes += v.size
-		l.views.Add(v.head, v)
-	}
-	for l.bytes > maxViews && l.views.Len() > 1 {
-		l.views.RemoveOldest()
+func (l *Log) keep(key string, v *View, epoch int64) {
+	if epoch == l.now() {
+		l.views.add(key, v, v.size)
 	}
 }

@@ -7,51 +7,65 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// Pack is [Log.Seal] without a store: it returns the stored form of a chunk and
-// its digest. It is for those who hand chunks on to another store.
-func Pack(prev, session, run string, events []agent.Event) (digest string, data []byte, err error) {
-	digest, data, _, err = seal(Chunk{V: agent.Version, Session: session, Run: run, Prev: prev, Events: events})
-	return digest, data, err
-}
-
-// Unpack checks a chunk's stored form against its digest and returns the digest of
-// the chunk before it; empty for a session's first. Errors are
-// [agent.ChunkDamaged] and [agent.Incompatible].
-func Unpack(digest string, data []byte) (prev string, err error) { return link(digest, data) }
-
-// PutBlob keeps data that is no chunk under its digest, which it returns. Only
-// [Head.Import] may name it.
-func (l *Log) PutBlob(ctx context.Context, data []byte) (string, error) {
-	digest := digestOf(data)
-	return digest, l.store.PutChunk(ctx, digest, data)
-}
-
-// Blob returns what [Log.PutBlob] has put. Errors are [agent.ChunkMissing],
-// [agent.ChunkDamaged] and those of the store.
-func (l *Log) Blob(ctx context.Context, digest string) ([]byte, error) {
-	data, err := l.store.Chunk(ctx, digest)
-	if err == nil && digestOf(data) != digest {
-		err = agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its content has the digest %s; restore it from a backup of the store", digest, digestOf(data))
-	}
-	return data, err
-}
-
 // Packed is a chunk in its stored form.
 type Packed struct {
 	Digest string `json:"digest"`
 	Data   []byte `json:"data"`
 }
 
+// Pack is [Log.Seal] without a put: it returns the chunk that would be next. It is for
+// those who hand chunks on to another store.
+func (l *Log) Pack(ctx context.Context, prev, session, run string, events []agent.Event) (p Packed, err error) {
+	s := &sealing{Log: l, prev: prev, c: &Chunk{Envelope: Envelope{Session: session}, content: content{Run: run, Events: events}}}
+	if err := s.prepare(ctx, false); err != nil {
+		return p, err
+	}
+	p.Data, err = seal(s.c)
+	p.Digest = s.c.Name
+	return p, err
+}
+
+// Unpack checks a chunk's stored form against its name and returns that of the chunk
+// before it; empty for a session's first. Errors are [agent.ChunkDamaged] and
+// [agent.Incompatible].
+func Unpack(name string, data []byte) (prev string, err error) {
+	c, err := open(name, data)
+	if err != nil {
+		return "", err
+	}
+	return c.Prev(), nil
+}
+
+// PutBlob keeps data of a session that is no part of its log, and returns its name.
+// Only the session's head may name it.
+func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string, error) {
+	name, stored, err := wrap(&Envelope{V: ChunkVersion, Kind: kindBlob, Session: session}, data)
+	if err != nil {
+		return "", err
+	}
+	return name, l.store.PutChunk(ctx, name, stored)
+}
+
+// Blob returns what [Log.PutBlob] has put. Errors are [agent.ChunkMissing],
+// [agent.ChunkDamaged] and those of the store.
+func (l *Log) Blob(ctx context.Context, name string) ([]byte, error) {
+	data, err := l.store.Chunk(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return (&Envelope{}).unwrap(name, data, kindBlob)
+}
+
 // Chain lists the chunks of a chain from its last to its first, in their stored
-// form, each checked against its digest. An error, of the store or as those of
+// form, each checked against its name. An error, of the store or as those of
 // [Log.View], ends the list.
-func (l *Log) Chain(ctx context.Context, digest string) iter.Seq2[Packed, error] {
+func (l *Log) Chain(ctx context.Context, name string) iter.Seq2[Packed, error] {
 	return func(yield func(Packed, error) bool) {
-		for at := digest; at != ""; {
+		for at := name; at != ""; {
 			data, err := l.store.Chunk(ctx, at)
 			prev := ""
 			if err == nil {
-				prev, err = link(at, data)
+				prev, err = Unpack(at, data)
 			}
 			if !yield(Packed{at, data}, err) || err != nil {
 				return

@@ -13,22 +13,25 @@ import (
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
 // also a context that is over. testsuite.Store tells whether a store keeps it.
 type Store interface {
-	// PutChunk keeps data under its digest, durably when it returns. The digest is of
-	// the plain form: 64 hexadecimal digits, and for an encrypted chunk a dot and 1 to 32
-	// of a-z, 0-9 and - behind them, see [Encrypt]. Putting the
-	// same digest again is no error, for the content is the same; it renews the
-	// time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk away from a
-	// writer that is about to refer to it.
-	PutChunk(ctx context.Context, digest string, data []byte) error
+	// PutChunk keeps data under a name, durably when it returns. A name is of up to 170
+	// of a-z, 0-9, - and ~ and at most one dot; it says whose the chunk is and what is in
+	// it, see [Envelope]. Putting the same name again is no error, for the content is the
+	// same; it renews the time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk
+	// away from a writer that is about to refer to it.
+	PutChunk(ctx context.Context, name string, data []byte) error
 	// Chunk returns what was put, or [agent.ChunkMissing].
-	Chunk(ctx context.Context, digest string) ([]byte, error)
-	// Chunks lists every chunk, in order of digest. An error ends the list. What
-	// is put or deleted meanwhile may be in it or not.
-	Chunks(ctx context.Context) iter.Seq2[ChunkInfo, error]
+	Chunk(ctx context.Context, name string) ([]byte, error)
+	// ChunkStart returns the first bytes of what was put, at most so many, or
+	// [agent.ChunkMissing]. It reads no more than these: an envelope is at the beginning
+	// of a chunk.
+	ChunkStart(ctx context.Context, name string, most int) ([]byte, error)
+	// Chunks lists the chunks whose names begin with a prefix, in order of name. An
+	// error ends the list. What is put or deleted meanwhile may be in it or not.
+	Chunks(ctx context.Context, prefix string) iter.Seq2[ChunkInfo, error]
 	// DeleteChunk removes a chunk if it was last put before a time, and tells
 	// whether the chunk is gone: also one that was not there is, and a younger one
 	// is not. Who puts it at the same time either renews it before or puts it anew.
-	DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error)
+	DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error)
 
 	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged] if it
 	// can't be read. Beside NotFound stands a head that has nothing but the Session and,
@@ -56,28 +59,41 @@ type Store interface {
 
 // ChunkInfo is what a [Store] knows of a chunk without reading it.
 type ChunkInfo struct {
-	Digest string
-	Size   int64     // as stored, in bytes
-	Put    time.Time // when it was last put, by the store's clock
+	Name string
+	Size int64     // as stored, in bytes
+	Put  time.Time // when it was last put, by the store's clock
 }
 
 // Head says where a session's log ends and where its numbers stand. It outlives
 // the retention of Temporal's histories.
+//
+// The fields down to Updated are its envelope: they are never encrypted. They tell names
+// of sessions, numbers, times and digests, and nothing that was said.
 type Head struct {
-	V       int    `json:"v"`
+	V       int    `json:"v"`       // [HeadVersion]
 	Version int64  `json:"version"` // 1, 2, 3 …; never twice in a session
 	Session string `json:"session"`
 	// Fence orders the writes of the session: see [Log.PutHead].
 	Fence agent.Fence `json:"fence,omitzero"`
-	Run   string      `json:"run"` // the last run that wrote it
+	// Digest names the last sealed chunk, and Seq is the number of the log's last event.
+	Digest string `json:"digest"`
+	Seq    int64  `json:"seq"`
+	// Recent, Knows and Origins are those of the last chunk's envelope: the last chunks
+	// with their numbers, the newest first, where what the model still knows begins, and
+	// which sessions the log was forked from. [Log.PutHead] sets them.
+	Recent  []Ref    `json:"recent,omitempty"`
+	Knows   *Known   `json:"knows,omitempty"`
+	Origins []Origin `json:"origins,omitempty"`
+	// Import names the chunk with the export that the session came with, until a run has
+	// gone on from it.
+	Import  string    `json:"import,omitempty"`
+	Updated time.Time `json:"updated"`
+
+	Run string `json:"run"` // the last run that wrote it
 	// Execution is the run's execution that wrote it.
 	Execution string       `json:"execution,omitempty"`
 	Agent     string       `json:"agent"`
 	Status    agent.Status `json:"status"`
-	// Digest names the last sealed chunk.
-	Digest string `json:"digest"`
-	// Seq is the number of the log's last event.
-	Seq int64 `json:"seq"`
 	// Posts are the last messages that came with an id.
 	Posts []agent.Post `json:"posts,omitempty"`
 	// Inbox is what the run has taken and not dealt with up to Seq.
@@ -87,8 +103,6 @@ type Head struct {
 	// Imported is the id of the export that the session came with; empty for one that
 	// began here. It stays over the session's life, so that no export is used twice.
 	Imported string `json:"imported,omitempty"`
-	// Import names the chunk with that export, until a run has gone on from it.
-	Import string `json:"import,omitempty"`
 	// Numbers are the session's: they are never used again.
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	// Recovered tells that the run was ended from outside, and a later one stored its end.
@@ -96,9 +110,16 @@ type Head struct {
 	// Claims are the runs that have begun since, the latest last, and may have stored
 	// nothing yet: what was ended from outside is looked for among them. A head that
 	// has nothing but these is of a session without a log, see [Log.Head].
-	Claims  []string  `json:"claims,omitempty"`
-	Updated time.Time `json:"updated"`
-	// Encrypted is all of the head, of which the rest has then nothing but what a
-	// store needs to find it; see [Encrypt].
+	Claims []string `json:"claims,omitempty"`
+	// Encrypted is all of the head, of which the rest has then nothing but the envelope;
+	// see [Encrypt].
 	Encrypted []byte `json:"encrypted,omitempty"`
+}
+
+// envelope is the head without what is encrypted.
+func (h Head) envelope() Head {
+	return Head{
+		V: h.V, Version: h.Version, Session: h.Session, Fence: h.Fence, Digest: h.Digest, Seq: h.Seq,
+		Recent: h.Recent, Knows: h.Knows, Origins: h.Origins, Import: h.Import, Updated: h.Updated,
+	}
 }

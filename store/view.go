@@ -9,36 +9,6 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// View is a log up to one event. It is never changed.
-type View struct {
-	events     []agent.Event
-	size       int
-	head, prev string
-}
-
-// Events lists the log's events. The slice must not be changed.
-func (v *View) Events() []agent.Event { return v.events }
-
-// With returns the view continued by the events of an open tail, up to the
-// event with the number upTo. Events that the view has already are skipped, so
-// a tail may be younger or older than the view.
-func (v *View) With(tail []agent.Event, upTo int64) *View {
-	last := int64(0)
-	if n := len(v.events); n > 0 {
-		last = v.events[n-1].Seq
-	}
-	events := slices.Clip(v.events)
-	for _, e := range tail {
-		if e.Seq > last && e.Seq <= upTo {
-			events = append(events, e)
-		}
-	}
-	for len(events) > 0 && events[len(events)-1].Seq > upTo {
-		events = events[:len(events)-1]
-	}
-	return &View{events: events, size: v.size, head: v.head}
-}
-
 // Seq is the number of the view's last event; zero where it has none.
 func (v *View) Seq() int64 {
 	if n := len(v.events); n > 0 {
@@ -131,7 +101,7 @@ func UpTo(events []agent.Event, seq int64) []agent.Event {
 
 // UpTo is the view as it was behind an event.
 func (v *View) UpTo(seq int64) *View {
-	return &View{events: UpTo(v.events, seq), size: v.size, head: v.head}
+	return &View{events: UpTo(v.events, seq), size: v.size, knows: v.knows}
 }
 
 // State is the session's state as the view's last run knows it: what its tools

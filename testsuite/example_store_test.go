@@ -45,38 +45,44 @@ func (m *memory) enter(ctx context.Context, doing string) error {
 	return nil
 }
 
-func (m *memory) PutChunk(ctx context.Context, digest string, data []byte) error {
-	if err := m.enter(ctx, "putting chunk "+digest); err != nil {
+func (m *memory) PutChunk(ctx context.Context, name string, data []byte) error {
+	if err := m.enter(ctx, "putting chunk "+name); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	m.chunks[digest] = chunk{bytes.Clone(data), time.Now()}
+	m.chunks[name] = chunk{bytes.Clone(data), time.Now()}
 	return nil
 }
 
-func (m *memory) Chunk(ctx context.Context, digest string) ([]byte, error) {
-	if err := m.enter(ctx, "reading chunk "+digest); err != nil {
+func (m *memory) Chunk(ctx context.Context, name string) ([]byte, error) {
+	if err := m.enter(ctx, "reading chunk "+name); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	c, ok := m.chunks[digest]
+	c, ok := m.chunks[name]
 	if !ok {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store", digest)
+		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store", name)
 	}
 	return bytes.Clone(c.data), nil
 }
 
+func (m *memory) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	data, err := m.Chunk(ctx, name)
+	return data[:min(len(data), most)], err
+}
+
 // Chunks lists what is there when it begins, and holds no lock while it tells.
-func (m *memory) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+func (m *memory) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
 	return func(yield func(store.ChunkInfo, error) bool) {
 		if err := m.enter(ctx, "listing chunks"); err != nil {
 			yield(store.ChunkInfo{}, err)
 			return
 		}
 		var all []store.ChunkInfo
-		for _, digest := range slices.Sorted(maps.Keys(m.chunks)) {
-			c := m.chunks[digest]
-			all = append(all, store.ChunkInfo{Digest: digest, Size: int64(len(c.data)), Put: c.put})
+		for _, name := range slices.Sorted(maps.Keys(m.chunks)) {
+			if c := m.chunks[name]; strings.HasPrefix(name, prefix) {
+				all = append(all, store.ChunkInfo{Name: name, Size: int64(len(c.data)), Put: c.put})
+			}
 		}
 		m.mu.Unlock()
 		for _, c := range all {
@@ -87,15 +93,15 @@ func (m *memory) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
 	}
 }
 
-func (m *memory) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
-	if err := m.enter(ctx, "deleting chunk "+digest); err != nil {
+func (m *memory) DeleteChunk(ctx context.Context, name string, before time.Time) (bool, error) {
+	if err := m.enter(ctx, "deleting chunk "+name); err != nil {
 		return false, err
 	}
 	defer m.mu.Unlock()
-	if c, ok := m.chunks[digest]; ok && !c.put.Before(before) {
+	if c, ok := m.chunks[name]; ok && !c.put.Before(before) {
 		return false, nil
 	}
-	delete(m.chunks, digest)
+	delete(m.chunks, name)
 	return true, nil
 }
 

@@ -24,7 +24,8 @@ type badStore struct {
 	store.Store
 	putChunk    func(ctx context.Context, digest string, data []byte) error
 	chunk       func(ctx context.Context, digest string) ([]byte, error)
-	chunks      func(ctx context.Context) iter.Seq2[store.ChunkInfo, error]
+	chunks      func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error]
+	chunkStart  func(ctx context.Context, name string, most int) ([]byte, error)
 	deleteChunk func(ctx context.Context, digest string, before time.Time) (bool, error)
 	head        func(ctx context.Context, session string) (store.Head, error)
 	putHead     func(ctx context.Context, h store.Head) error
@@ -45,11 +46,18 @@ func (s *badStore) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	return s.Store.Chunk(ctx, digest)
 }
 
-func (s *badStore) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
-	if s.chunks != nil {
-		return s.chunks(ctx)
+func (s *badStore) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	if s.chunkStart != nil {
+		return s.chunkStart(ctx, name, most)
 	}
-	return s.Store.Chunks(ctx)
+	return s.Store.ChunkStart(ctx, name, most)
+}
+
+func (s *badStore) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+	if s.chunks != nil {
+		return s.chunks(ctx, prefix)
+	}
+	return s.Store.Chunks(ctx, prefix)
 }
 
 func (s *badStore) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
@@ -136,8 +144,8 @@ func renamed(other func(string) string) func(*badStore) {
 
 // unlisted is a store that lists no chunks.
 func unlisted(s *badStore) {
-	s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
-		return only(s.Store.Chunks(ctx), func(store.ChunkInfo) bool { return false })
+	s.chunks = func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+		return only(s.Store.Chunks(ctx, prefix), func(store.ChunkInfo) bool { return false })
 	}
 }
 
@@ -276,17 +284,17 @@ var storeFaults = []struct {
 		}
 	}},
 	{"a list of a thousand chunks", "chunks are listed and renewed", func(s *badStore) {
-		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+		s.chunks = func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
 			n := 0
-			return only(s.Store.Chunks(ctx), func(store.ChunkInfo) bool { n++; return n <= 1000 })
+			return only(s.Store.Chunks(ctx, prefix), func(store.ChunkInfo) bool { n++; return n <= 1000 })
 		}
 	}},
 	{"a list that grows", "chunks are listed and renewed", func(s *badStore) {
 		lists := 0
-		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+		s.chunks = func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
 			lists++
 			return func(yield func(store.ChunkInfo, error) bool) {
-				for c, err := range s.Store.Chunks(ctx) {
+				for c, err := range s.Store.Chunks(ctx, prefix) {
 					if !yield(c, err) {
 						return
 					}
@@ -316,8 +324,16 @@ var storeFaults = []struct {
 			return s.Store.PutChunk(ctx, digest, data)
 		}
 	}},
+	{"a prefix of chunks that is not looked at", "chunks are listed and renewed", func(s *badStore) {
+		s.chunks = func(ctx context.Context, _ string) iter.Seq2[store.ChunkInfo, error] { return s.Store.Chunks(ctx, "") }
+	}},
+	{"a chunk's start that is longer", "a chunk is what was put", func(s *badStore) {
+		s.chunkStart = func(ctx context.Context, name string, _ int) ([]byte, error) { return s.Store.Chunk(ctx, name) }
+	}},
 	{"chunks out of order", "chunks are listed and renewed", func(s *badStore) {
-		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] { return backwards(s.Store.Chunks(ctx)) }
+		s.chunks = func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+			return backwards(s.Store.Chunks(ctx, prefix))
+		}
 	}},
 	{"heads out of order", "heads are listed", func(s *badStore) {
 		s.heads = func(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
@@ -366,7 +382,9 @@ var storeFaults = []struct {
 	}},
 	{"a list that holds a lock", "a store is used while it is listed", func(s *badStore) {
 		var mu sync.Mutex
-		s.chunks = func(ctx context.Context) iter.Seq2[store.ChunkInfo, error] { return locked(&mu, s.Store.Chunks(ctx)) }
+		s.chunks = func(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+			return locked(&mu, s.Store.Chunks(ctx, prefix))
+		}
 		s.chunk = func(ctx context.Context, digest string) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -55,13 +55,18 @@ var storeParts = []storePart{
 	{"a context that is over ends all", contextEndsAll},
 }
 
-// numbered makes the digest of a chunk from a number.
-func numbered(n int) string { return fmt.Sprintf("%x", sha256.Sum256([]byte{byte(n >> 8), byte(n)})) }
+// numbered makes the name of a chunk from a number.
+func numbered(n int) string {
+	sum := sha256.Sum256([]byte{byte(n >> 8), byte(n)})
+	return fmt.Sprintf("%x-%x", sum[:16], sum)
+}
 
 func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 	ctx := t.Context()
 	_, err := s.Chunk(ctx, numbered(1))
 	require.ErrorIs(t, err, agent.ChunkMissing, "the error of a chunk that is not there")
+	_, startErr := s.ChunkStart(ctx, numbered(1), 10)
+	require.ErrorIs(t, startErr, agent.ChunkMissing, "the error of the start of a chunk that is not there")
 	require.Contains(t, err.Error(), numbered(1), "people need the digest to look for the chunk")
 
 	large := make([]byte, 2<<20)
@@ -75,6 +80,11 @@ func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 			got, err := s.Chunk(ctx, numbered(n))
 			require.NoError(t, err, "a chunk of %d bytes that was put", len(data))
 			require.True(t, slices.Equal(data, got), "%d bytes came back as %d", len(data), len(got))
+			for _, most := range []int{0, 2, len(data), len(data) + 1} {
+				start, err := s.ChunkStart(ctx, numbered(n), most)
+				require.NoError(t, err, "the first %d bytes of a chunk of %d", most, len(data))
+				require.True(t, slices.Equal(data[:min(len(data), most)], start), "the first %d bytes of a chunk of %d came back as %d", most, len(data), len(start))
+			}
 		}
 	}
 }
@@ -83,7 +93,7 @@ func chunkIsWhatWasPut(t testing.TB, s store.Store) {
 func listedChunks(t testing.TB, s store.Store) []store.ChunkInfo {
 	t.Helper()
 	var all []store.ChunkInfo
-	for c, err := range s.Chunks(t.Context()) {
+	for c, err := range s.Chunks(t.Context(), "") {
 		require.NoError(t, err, "listing the chunks, after %d of them", len(all))
 		all = append(all, c)
 	}
@@ -132,14 +142,27 @@ func chunksAreListed(t testing.TB, s store.Store) {
 	before := listedChunks(t, s)
 	var got []string
 	for _, c := range before {
-		got = append(got, c.Digest)
-		require.WithinDuration(t, time.Now(), c.Put, time.Minute, "when chunk %s was put", c.Digest)
+		got = append(got, c.Name)
+		require.WithinDuration(t, time.Now(), c.Put, time.Minute, "when chunk %s was put", c.Name)
 	}
 	sameList(t, want, got, "chunks")
-	leavesEarly(t, s.Chunks(t.Context()), "chunks")
+	for _, prefix := range []string{want[0], want[many/2][:2], want[many/2][:32] + "-", want[1] + "x", "zz"} {
+		var some, listed []string
+		for _, name := range want {
+			if strings.HasPrefix(name, prefix) {
+				some = append(some, name)
+			}
+		}
+		for c, err := range s.Chunks(t.Context(), prefix) {
+			require.NoError(t, err)
+			listed = append(listed, c.Name)
+		}
+		sameList(t, some, listed, fmt.Sprintf("chunks with the prefix %q", prefix))
+	}
+	leavesEarly(t, s.Chunks(t.Context(), ""), "chunks")
 
 	again := before[many/2]
-	require.NoError(t, s.PutChunk(t.Context(), again.Digest, make([]byte, again.Size)), "putting a chunk again")
+	require.NoError(t, s.PutChunk(t.Context(), again.Name, make([]byte, again.Size)), "putting a chunk again")
 	after := listedChunks(t, s)
 	require.Equal(t, many, len(after), "how many chunks are listed after one of them was put again")
 	for i, c := range after {
@@ -147,8 +170,8 @@ func chunksAreListed(t testing.TB, s store.Store) {
 			require.True(t, c.Put.After(again.Put), "a chunk that was put at %s and again has the time %s: putting it again makes it young, or garbage collection takes it from who is about to refer to it (times are not rounded down)", again.Put, c.Put)
 			c.Put = again.Put
 		}
-		require.True(t, c.Put.Equal(before[i].Put), "another chunk was renewed by a put: %s was put at %s and has the time %s", c.Digest, before[i].Put, c.Put)
-		require.Equal(t, before[i].Size, c.Size, "the size of chunk %s has changed", c.Digest)
+		require.True(t, c.Put.Equal(before[i].Put), "another chunk was renewed by a put: %s was put at %s and has the time %s", c.Name, before[i].Put, c.Put)
+		require.Equal(t, before[i].Size, c.Size, "the size of chunk %s has changed", c.Name)
 	}
 }
 
@@ -159,19 +182,19 @@ func onlyOldChunksAreDeleted(t testing.TB, s store.Store) {
 	}
 	put := listedChunks(t, s)
 	require.Len(t, put, 3, "the chunks that were put")
-	gone, err := s.DeleteChunk(ctx, put[0].Digest, put[0].Put)
+	gone, err := s.DeleteChunk(ctx, put[0].Name, put[0].Put)
 	require.NoError(t, err)
 	require.False(t, gone, "DeleteChunk with the very time at which the chunk was put says that it is gone: only what was put before that time is to be deleted")
 	require.Len(t, listedChunks(t, s), 3, "a chunk was deleted that is as young as the time that DeleteChunk was given")
 	for range 2 { // what is gone is gone
-		gone, err = s.DeleteChunk(ctx, put[0].Digest, put[0].Put.Add(time.Second))
+		gone, err = s.DeleteChunk(ctx, put[0].Name, put[0].Put.Add(time.Second))
 		require.NoError(t, err, "deleting an old chunk, and again when it is gone")
 		require.True(t, gone, "DeleteChunk does not say that an old chunk is gone, or one that is not there")
 	}
-	_, err = s.Chunk(ctx, put[0].Digest)
+	_, err = s.Chunk(ctx, put[0].Name)
 	require.ErrorIs(t, err, agent.ChunkMissing, "a chunk that DeleteChunk said is gone")
 	require.Equal(t, put[1:], listedChunks(t, s), "the chunks that were not deleted")
-	require.NoError(t, s.PutChunk(ctx, put[0].Digest, []byte("x")), "a chunk that was deleted may be put anew")
+	require.NoError(t, s.PutChunk(ctx, put[0].Name, []byte("x")), "a chunk that was deleted may be put anew")
 	require.Len(t, listedChunks(t, s), 3, "a chunk that was deleted and put anew")
 }
 
@@ -331,7 +354,8 @@ func contextEndsAll(t testing.TB, s store.Store) {
 	for name, call := range map[string]func() error{
 		"PutChunk":    func() error { return s.PutChunk(ctx, numbered(2), []byte("x")) },
 		"Chunk":       func() error { _, err := s.Chunk(ctx, numbered(1)); return err },
-		"Chunks":      func() error { return lastError(s.Chunks(ctx)) },
+		"ChunkStart":  func() error { _, err := s.ChunkStart(ctx, numbered(1), 1); return err },
+		"Chunks":      func() error { return lastError(s.Chunks(ctx, "")) },
 		"DeleteChunk": func() error { _, err := s.DeleteChunk(ctx, numbered(1), time.Now().Add(time.Hour)); return err },
 		"Head":        func() error { _, err := s.Head(ctx, "s"); return err },
 		"PutHead":     func() error { return s.PutHead(ctx, head) },

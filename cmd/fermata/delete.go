@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
 // eraser is one `delete`.
@@ -98,5 +99,8 @@ func (e *eraser) tell(d fermata.Deleted) {
 	fmt.Fprintf(w, "deleted\t%s\nexecutions\t%d\nheads\t%d\nchunks\t%d\n", d.Session, len(d.Executions), len(d.Store.Sessions), len(d.Store.Chunks))
 	for _, k := range d.Store.Kept {
 		fmt.Fprintf(w, "kept\t%s for session %s\n", counted(len(k.Chunks), "chunk"), k.Session)
+	}
+	for _, f := range d.Store.Faults {
+		fmt.Fprintf(w, "unreadable\t%s: [%s] %s\n", story.Clean(f.Session), f.Code, story.Clean(f.Message))
 	}
 }

@@ -55,8 +55,8 @@ func TestDelete(t *testing.T) {
 	r = s.run("delete", fork, "--yes")
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `^deleted +`+fork+`\nexecutions +1\nheads +1\nchunks +\d+\n$`, r.out)
-	for c, err := range s.options.Store.Chunks(t.Context()) {
+	for c, err := range s.options.Store.Chunks(t.Context(), "") {
 		require.NoError(t, err)
-		t.Fatalf("chunk %s is left", c.Digest)
+		t.Fatalf("chunk %s is left", c.Name)
 	}
 }

@@ -37,8 +37,8 @@ deleted sessions and runs that were reset have left. It may run while sessions
 are written. A chunk is put before its session refers to it, so those that were
 put lately stay: see --older.
 
-Where a transcript can't be read as a whole, any chunk may be a part of it, and
-nothing is deleted: see fermata store check.`,
+A session that can't be read keeps all its chunks, and is named; the exit status is 1
+then. See fermata store check.`,
 		Example: `  fermata store gc --dry-run
   fermata store gc --older 24h --json | jq .deleted
   fermata store gc --store /mnt/fermata`,
@@ -67,10 +67,12 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
 	if c.json {
 		c.line(collected{agent.Version, placeOf(s), dry, done})
-		return err
 	}
 	if err != nil {
 		return err
+	}
+	if c.json {
+		return c.faults(nil, done.Faults)
 	}
 	verb := "deleted"
 	if dry {
@@ -78,7 +80,20 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	}
 	c.printStore(s, done.Sessions, done.Chunks)
 	c.print("%-10s %d, of %d bytes", verb, done.Deleted, done.Bytes)
-	c.print("too young  %d, put in the last %s", done.Young, older)
+	c.print("left       %d, put in the last %s or of a session that can't be read", done.Left, older)
+	return c.faults(c.print, done.Faults)
+}
+
+// faults tells which sessions can't be read; the command ends with 1 if there is any.
+func (c *cli) faults(tell func(format string, args ...any), faults []store.Fault) error {
+	for _, f := range faults {
+		if tell != nil {
+			tell("%-10s %s: [%s] %s", "unreadable", story.Clean(f.Session), f.Code, story.Clean(f.Message))
+		}
+	}
+	if len(faults) > 0 {
+		return ended(1)
+	}
 	return nil
 }
 
@@ -122,16 +137,10 @@ func (c *cli) check(ctx context.Context) error {
 	}
 	if c.json {
 		c.line(checked{agent.Version, placeOf(s), found})
-	} else {
-		c.printStore(s, found.Sessions, found.Chunks)
-		for _, f := range found.Faults {
-			c.print("%-10s %s: [%s] %s", "unreadable", story.Clean(f.Session), f.Code, story.Clean(f.Message))
-		}
+		return c.faults(nil, found.Faults)
 	}
-	if len(found.Faults) > 0 {
-		return ended(1)
-	}
-	return nil
+	c.printStore(s, found.Sessions, found.Chunks)
+	return c.faults(c.print, found.Faults)
 }
 
 func (c *cli) rekeyCommand() *cobra.Command {

@@ -41,7 +41,7 @@ func TestStoreGC(t *testing.T) {
 	dir, chunks := transcripts(t)
 	info, err := os.Stat(chunks[2])
 	require.NoError(t, err)
-	want := collected{V: 1, Store: dir, Collected: store.Collected{Sessions: 1, Chunks: 3, Young: 1}}
+	want := collected{V: 1, Store: dir, Collected: store.Collected{Sessions: 1, Chunks: 3, Left: 1}}
 	r := inProcess(t, "store", "gc", "--store", dir, "--older", "3h", "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, want, lastLine[collected](t, r.out))
@@ -51,7 +51,7 @@ func TestStoreGC(t *testing.T) {
 	require.Contains(t, r.out, "store      "+dir+"\nsessions   1\nchunks     3\nto delete  1, of ")
 	require.FileExists(t, chunks[2])
 
-	want.Young, want.Deleted, want.Bytes = 0, 1, info.Size()
+	want.Left, want.Deleted, want.Bytes = 0, 1, info.Size()
 	r = inProcess(t, "store", "gc", "--store", dir, "--json")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, want, lastLine[collected](t, r.out))
@@ -82,8 +82,12 @@ func TestStoreCheck(t *testing.T) {
 
 	r = inProcess(t, "store", "gc", "--store", dir, "--json")
 	require.Equal(t, 1, r.exit)
-	require.Contains(t, r.err, "[chunk_missing] no chunk was deleted")
-	require.FileExists(t, chunks[2])
+	require.Equal(t, found.Faults, lastLine[collected](t, r.out).Faults)
+	require.FileExists(t, chunks[1], "what can't be read keeps what it has")
+	require.NoFileExists(t, chunks[2], "and nobody else's")
+	r = inProcess(t, "store", "gc", "--store", dir)
+	require.Equal(t, 1, r.exit)
+	require.Contains(t, r.out, "unreadable s-1: [chunk_missing] chunk "+filepath.Base(chunks[0]))
 }
 
 func TestTranscriptsInPostgres(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
+// Version is that of an export. Another one is refused with [agent.Incompatible].
+const Version = 1
+
 // Content is what an export says of a session, but for its log.
 type Content struct {
 	V       int       `json:"v"`
@@ -33,9 +36,10 @@ type Content struct {
 }
 
 // Live makes the content of a suspended run from its state as the run shows it,
-// and the chunk of what was not stored of its log; nil where all was. Errors are
-// [agent.Incompatible], and those of loop.State.Portable.
-func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
+// and the chunk of what was not stored of its log; nil where all was. pack makes it,
+// as store.Log.Pack does. Errors are its own, [agent.Incompatible], and those of
+// loop.State.Portable.
+func Live(raw json.RawMessage, pack func(prev, session, run string, events []agent.Event) (store.Packed, error)) (c Content, tail *store.Packed, err error) {
 	s, err := stateOf(raw)
 	if err != nil {
 		return c, nil, err
@@ -43,11 +47,11 @@ func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
 	c.Suspension = s.Suspension()
 	l := loop.Log{Head: s.Log.Head, Seq: s.Log.Seq}
 	if len(s.Log.Tail) > 0 {
-		tail = &store.Packed{}
-		if tail.Digest, tail.Data, err = store.Pack(s.Log.Head, s.Session, s.Run, s.Log.Tail); err != nil {
+		packed, err := pack(s.Log.Head, s.Session, s.Run, s.Log.Tail)
+		if err != nil {
 			return c, nil, err
 		}
-		l.Head = tail.Digest
+		tail, l.Head = &packed, packed.Digest
 	}
 	s.Log = l
 	if c.State, err = json.Marshal(s); err != nil {
@@ -57,7 +61,7 @@ func Live(raw json.RawMessage) (c Content, tail *store.Packed, err error) {
 		return c, nil, agent.Errorf(agent.TooLarge, "the state of session %s has %d bytes; an export takes at most %d: let its open calls be decided first", s.Session, len(c.State), maxState)
 	}
 	c.Head = store.Head{
-		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.Spec.Name, Status: agent.Suspended,
+		V: store.HeadVersion, Session: s.Session, Run: s.Run, Agent: s.Spec.Name, Status: agent.Suspended,
 		Digest: l.Head, Seq: l.Seq, State: s.Spec.StateVersion, Numbers: s.Numbers, Posts: s.Remembered(true), Inbox: s.Inbox(), Updated: s.Rest.Since,
 	}
 	return c, tail, nil
@@ -71,7 +75,7 @@ func Rest(h store.Head) Content {
 
 // Stamp fills in what is the same for both. A lasting export does not expire.
 func (c Content) Stamp(key string, now time.Time, lasts time.Duration) Content {
-	c.V, c.ID, c.Key, c.Created = agent.Version, uuid.Must(uuid.NewV7()).String(), key, now.UTC().Truncate(time.Millisecond)
+	c.V, c.ID, c.Key, c.Created = Version, uuid.Must(uuid.NewV7()).String(), key, now.UTC().Truncate(time.Millisecond)
 	c.Expires = time.Time{}
 	if lasts > 0 {
 		c.Expires = c.Created.Add(lasts)

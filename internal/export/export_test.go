@@ -2,8 +2,10 @@ package export
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"iter"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,15 +25,27 @@ var (
 
 // chain makes chunks and returns them from the last to the first.
 func chain(t require.TestingT, texts ...string) (out []store.Packed) {
-	prev := ""
+	folder, err := os.MkdirTemp("", "export")
+	require.NoError(t, err)
+	defer os.RemoveAll(folder)
+	dir, err := store.OpenDir(folder, nil)
+	require.NoError(t, err)
+	log, prev := store.NewLog(dir), ""
 	for i, text := range texts {
 		m := agent.TextMessage(agent.RoleUser, text)
-		digest, data, err := store.Pack(prev, "s", "r", []agent.Event{{Seq: int64(i + 1), Type: agent.Said, Message: &m}})
+		digest, err := log.Seal(context.Background(), prev, "s", "r", false, []agent.Event{{Seq: int64(i + 1), Type: agent.Said, Message: &m}})
+		require.NoError(t, err)
+		data, err := log.Store().Chunk(context.Background(), digest)
 		require.NoError(t, err)
 		out = append([]store.Packed{{Digest: digest, Data: data}}, out...)
 		prev = digest
 	}
 	return out
+}
+
+// packed packs what follows nothing.
+func packed(_, session, run string, events []agent.Event) (store.Packed, error) {
+	return store.NewLog(nil).Pack(context.Background(), "", session, run, events)
 }
 
 func all(chunks []store.Packed) iter.Seq2[store.Packed, error] {
@@ -71,7 +85,7 @@ func TestALiveExportHasWhatWaits(t *testing.T) {
 		Messages: loop.Messages{Posts: []agent.Post{{ID: "e-1", Run: "r"}}, Events: waits}, Daemon: loop.Daemon{Due: true},
 	})
 	require.NoError(t, err)
-	c, _, err := Live(raw)
+	c, _, err := Live(raw, packed)
 	require.NoError(t, err)
 	require.Equal(t, agent.Inbox{Cut: true, Events: waits}, c.Head.Inbox)
 	require.Equal(t, []agent.Post{{ID: "e-1", Run: "r"}}, c.Head.Posts)
@@ -182,14 +196,14 @@ func TestAge(t *testing.T) {
 // A file of a newer format is refused (HL-43).
 func TestNewer(t *testing.T) {
 	c := sample("new")
-	c.V = agent.Version + 1
+	c.V = Version + 1
 	line, err := Seal(c, keys)
 	require.NoError(t, err)
 	_, err = Open(line, keys)
 	require.ErrorIs(t, err, agent.Incompatible)
-	_, _, err = Live(json.RawMessage(`{"v":2}`))
+	_, _, err = Live(json.RawMessage(`{"v":2}`), packed)
 	require.ErrorIs(t, err, agent.Incompatible)
-	_, _, err = Live(json.RawMessage(`{"v":"one"}`))
+	_, _, err = Live(json.RawMessage(`{"v":"one"}`), packed)
 	require.ErrorIs(t, err, agent.Incompatible)
 }
 

@@ -73,7 +73,7 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		require.NotNil(t, s.Suspension())
-		c, tail, err := Live(raw)
+		c, tail, err := Live(raw, packed)
 		require.NoError(t, err)
 		again, err := c.Machine()
 		require.NoError(t, err)

@@ -76,8 +76,8 @@ func decode(raw json.RawMessage) (c Content, err error) {
 	var v struct {
 		V int `json:"v"`
 	}
-	if err := json.Unmarshal(raw, &v); err == nil && v.V > agent.Version {
-		return c, agent.Errorf(agent.Incompatible, "import refused: the export has version %d; this build reads up to %d", v.V, agent.Version)
+	if err := json.Unmarshal(raw, &v); err == nil && v.V != Version {
+		return c, agent.Errorf(agent.Incompatible, "import refused: the export has version %d; this build reads version %d", v.V, Version)
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return c, agent.Errorf(agent.Incompatible, "import refused: the export can't be read by this build: %w", err)

@@ -1,9 +1,11 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"iter"
 	"strconv"
 	"strings"
@@ -16,64 +18,93 @@ import (
 )
 
 // Keys of chunks are chunks/ab/DIGEST!TIME, where TIME is when it was put, in
-// nanoseconds, and a few random letters. The mark comes before all that digests have,
+// nanoseconds, and a few random letters. The mark comes before all that names have,
 // so that they are listed in their order.
 const (
 	chunkFolder = "chunks/"
 	mark        = "!"
 	timeDigits  = 16
 	randoms     = 8
+	// folderDigits are those of a name that are a folder's.
+	folderDigits = 2
 )
 
 // chunkPrefix begins the keys of a chunk's objects, and of none else.
-func chunkPrefix(digest string) string {
-	return chunkFolder + digest[:min(2, len(digest))] + "/" + digest + mark
+func chunkPrefix(name string) string {
+	return chunkFolder + folded(name) + mark
+}
+
+// folded is a name, or the beginning of names, with the folder that it is in.
+func folded(name string) string {
+	if len(name) < folderDigits {
+		return name
+	}
+	return name[:folderDigits] + "/" + name
 }
 
 // PutChunk implements [store.Store].
-func (s *Store) PutChunk(ctx context.Context, digest string, data []byte) error {
-	key := chunkPrefix(digest) + fmt.Sprintf("%0*x", timeDigits, s.now().UnixNano()) + rand.Text()[:randoms]
+func (s *Store) PutChunk(ctx context.Context, name string, data []byte) error {
+	key := chunkPrefix(name) + fmt.Sprintf("%0*x", timeDigits, s.now().UnixNano()) + rand.Text()[:randoms]
 	if err := s.write(ctx, key, data); err != nil {
-		return s.unavailable(err, "writing chunk %s to", digest)
+		return s.unavailable(err, "writing chunk %s to", name)
 	}
 	return nil
 }
 
 // Chunk implements [store.Store].
-func (s *Store) Chunk(ctx context.Context, digest string) ([]byte, error) {
+func (s *Store) Chunk(ctx context.Context, name string) ([]byte, error) {
+	return s.newest(ctx, name, func(ctx context.Context, o *blob.ListObject) ([]byte, error) { return s.read(ctx, o.Key) })
+}
+
+// ChunkStart implements [store.Store].
+func (s *Store) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	return s.newest(ctx, name, func(ctx context.Context, o *blob.ListObject) ([]byte, error) {
+		if o.Size == 0 {
+			return []byte{}, nil // of nothing no range can be read
+		}
+		r, err := s.b.NewRangeReader(ctx, o.Key, 0, int64(most), nil)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(r)
+		return data, cmp.Or(err, r.Close())
+	})
+}
+
+// newest reads the last object of a chunk.
+func (s *Store) newest(ctx context.Context, name string, read func(ctx context.Context, o *blob.ListObject) ([]byte, error)) ([]byte, error) {
 	for range tries {
-		last := ""
-		for o, err := range s.list(ctx, chunkPrefix(digest)) {
+		var last *blob.ListObject
+		for o, err := range s.list(ctx, chunkPrefix(name)) {
 			if err != nil {
-				return nil, s.unavailable(err, "looking for chunk %s in", digest)
+				return nil, s.unavailable(err, "looking for chunk %s in", name)
 			}
 			if _, ok := chunkOf(o); ok {
-				last = o.Key
+				last = o
 			}
 		}
-		if last == "" {
-			return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", digest, s.name)
+		if last == nil {
+			return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", name, s.name)
 		}
-		data, err := s.read(ctx, last)
+		data, err := read(ctx, last)
 		if err == nil {
 			return data, nil
 		}
 		if !missing(err) {
-			return nil, s.unavailable(err, "reading chunk %s from", digest)
+			return nil, s.unavailable(err, "reading chunk %s from", name)
 		}
 	}
-	return nil, s.unavailable(errBusy, "reading chunk %s from", digest)
+	return nil, s.unavailable(errBusy, "reading chunk %s from", name)
 }
 
 // chunkOf reads what is known of a chunk off one of its objects; ok tells whether it is one.
 func chunkOf(o *blob.ListObject) (c store.ChunkInfo, ok bool) {
-	name := o.Key[strings.LastIndexByte(o.Key, '/')+1:]
-	digest, rest, _ := strings.Cut(name, mark)
+	name, rest, _ := strings.Cut(o.Key[strings.LastIndexByte(o.Key, '/')+1:], mark)
 	if len(rest) != timeDigits+randoms {
 		return c, false
 	}
 	put, err := strconv.ParseInt(rest[:timeDigits], 16, 64)
-	c = store.ChunkInfo{Digest: digest, Size: o.Size, Put: time.Unix(0, put)}
+	c = store.ChunkInfo{Name: name, Size: o.Size, Put: time.Unix(0, put)}
 	if o.ModTime.After(c.Put) {
 		c.Put = o.ModTime
 	}
@@ -81,10 +112,10 @@ func chunkOf(o *blob.ListObject) (c store.ChunkInfo, ok bool) {
 }
 
 // Chunks implements [store.Store].
-func (s *Store) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
+func (s *Store) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
 	return func(yield func(store.ChunkInfo, error) bool) {
 		var last store.ChunkInfo // not told yet
-		for o, err := range s.list(ctx, chunkFolder) {
+		for o, err := range s.list(ctx, chunkFolder+folded(prefix)) {
 			if err != nil {
 				yield(store.ChunkInfo{}, s.unavailable(err, "listing the chunks of"))
 				return
@@ -93,24 +124,24 @@ func (s *Store) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
 			if !ok {
 				continue // nothing of ours
 			}
-			if last.Digest != "" && last.Digest != c.Digest && !yield(last, nil) {
+			if last.Name != "" && last.Name != c.Name && !yield(last, nil) {
 				return
 			}
-			if last.Digest == c.Digest && last.Put.After(c.Put) {
+			if last.Name == c.Name && last.Put.After(c.Put) {
 				c.Put = last.Put
 			}
 			last = c
 		}
-		if last.Digest != "" {
+		if last.Name != "" {
 			yield(last, nil)
 		}
 	}
 }
 
 // DeleteChunk implements [store.Store].
-func (s *Store) DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error) {
+func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error) {
 	gone = true
-	for o, err := range s.list(ctx, chunkPrefix(digest)) {
+	for o, err := range s.list(ctx, chunkPrefix(name)) {
 		if err == nil {
 			c, ok := chunkOf(o)
 			if !ok {
@@ -123,7 +154,7 @@ func (s *Store) DeleteChunk(ctx context.Context, digest string, before time.Time
 			err = s.remove(ctx, o.Key)
 		}
 		if err != nil {
-			return false, s.unavailable(err, "deleting chunk %s from", digest)
+			return false, s.unavailable(err, "deleting chunk %s from", name)
 		}
 	}
 	return gone, nil

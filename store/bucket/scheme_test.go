@@ -163,9 +163,9 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	s.Later(later)
 	require.Equal(t, []string{"a"}, listed(t, s))
 	n := 0
-	for c, err := range s.Chunks(t.Context()) {
+	for c, err := range s.Chunks(t.Context(), "") {
 		require.NoError(t, err)
-		require.Equal(t, digest, c.Digest)
+		require.Equal(t, digest, c.Name)
 		n++
 	}
 	require.Equal(t, 1, n)

@@ -24,9 +24,9 @@ CREATE TABLE {schema}.heads (
 	head    json
 );
 CREATE TABLE {schema}.chunks (
-	digest text COLLATE "C" PRIMARY KEY,
-	data   bytea NOT NULL,
-	put    timestamptz NOT NULL
+	name text COLLATE "C" PRIMARY KEY,
+	data bytea NOT NULL,
+	put  timestamptz NOT NULL
 );
 -- Chunks are compressed already.
 ALTER TABLE {schema}.chunks ALTER COLUMN data SET STORAGE EXTERNAL;

@@ -113,41 +113,52 @@ func (s *Store) unavailable(err error, format string, args ...any) error {
 }
 
 // PutChunk implements [store.Store].
-func (s *Store) PutChunk(ctx context.Context, digest string, data []byte) error {
+func (s *Store) PutChunk(ctx context.Context, name string, data []byte) error {
 	if data == nil {
 		data = []byte{} // nil is NULL
 	}
-	_, err := s.pool.Exec(ctx, `INSERT INTO `+s.schema+`.chunks (digest, data, put) VALUES ($1, $2, clock_timestamp())
-		ON CONFLICT (digest) DO UPDATE SET put = clock_timestamp()`, digest, data)
+	_, err := s.pool.Exec(ctx, `INSERT INTO `+s.schema+`.chunks (name, data, put) VALUES ($1, $2, clock_timestamp())
+		ON CONFLICT (name) DO UPDATE SET put = clock_timestamp()`, name, data)
 	if err != nil {
-		return s.unavailable(err, "writing chunk %s to %s", digest, s.name)
+		return s.unavailable(err, "writing chunk %s to %s", name, s.name)
 	}
 	return nil
 }
 
 // Chunk implements [store.Store].
-func (s *Store) Chunk(ctx context.Context, digest string) (data []byte, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT data FROM `+s.schema+`.chunks WHERE digest = $1`, digest).Scan(&data)
+func (s *Store) Chunk(ctx context.Context, name string) (data []byte, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT data FROM `+s.schema+`.chunks WHERE name = $1`, name).Scan(&data)
+	return s.chunk(name, data, err)
+}
+
+// ChunkStart implements [store.Store].
+func (s *Store) ChunkStart(ctx context.Context, name string, most int) (data []byte, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT substring(data FROM 1 FOR $2) FROM `+s.schema+`.chunks WHERE name = $1`, name, most).Scan(&data)
+	return s.chunk(name, data, err)
+}
+
+// chunk says what became of reading a chunk.
+func (s *Store) chunk(name string, data []byte, err error) ([]byte, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", digest, s.name)
+		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", name, s.name)
 	}
 	if err != nil {
-		return nil, s.unavailable(err, "reading chunk %s from %s", digest, s.name)
+		return nil, s.unavailable(err, "reading chunk %s from %s", name, s.name)
 	}
 	return data, nil
 }
 
 // DeleteChunk implements [store.Store].
-func (s *Store) DeleteChunk(ctx context.Context, digest string, before time.Time) (gone bool, err error) {
-	tag, err := s.pool.Exec(ctx, `DELETE FROM `+s.schema+`.chunks WHERE digest = $1 AND put < $2`, digest, before)
+func (s *Store) DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error) {
+	tag, err := s.pool.Exec(ctx, `DELETE FROM `+s.schema+`.chunks WHERE name = $1 AND put < $2`, name, before)
 	if err == nil && tag.RowsAffected() > 0 {
 		return true, nil
 	}
 	if err == nil {
-		err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+s.schema+`.chunks WHERE digest = $1)`, digest).Scan(&gone)
+		err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+s.schema+`.chunks WHERE name = $1)`, name).Scan(&gone)
 	}
 	if err != nil {
-		return false, s.unavailable(err, "deleting chunk %s from %s", digest, s.name)
+		return false, s.unavailable(err, "deleting chunk %s from %s", name, s.name)
 	}
 	return gone, nil
 }
@@ -251,13 +262,13 @@ func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, 
 }
 
 // Chunks implements [store.Store].
-func (s *Store) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
-	list := `SELECT digest, octet_length(data), put FROM ` + s.schema + `.chunks WHERE digest > $1 ORDER BY digest LIMIT $2`
+func (s *Store) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+	list := `SELECT name, octet_length(data), put FROM ` + s.schema + `.chunks WHERE name > $1 AND name >= $2 AND name < $2 || chr(127) ORDER BY name LIMIT $3` // no name has a letter behind ~
 	return func(yield func(store.ChunkInfo, error) bool) {
 		for last, more := "", true; more; {
 			rows, err := collect(ctx, s, func(r pgx.CollectableRow) (c store.ChunkInfo, err error) {
-				return c, r.Scan(&c.Digest, &c.Size, &c.Put)
-			}, list, last, page)
+				return c, r.Scan(&c.Name, &c.Size, &c.Put)
+			}, list, last, prefix, page)
 			if err != nil {
 				yield(store.ChunkInfo{}, s.unavailable(err, "listing the chunks of %s", s.name))
 				return
@@ -266,7 +277,7 @@ func (s *Store) Chunks(ctx context.Context) iter.Seq2[store.ChunkInfo, error] {
 				if !yield(c, nil) {
 					return
 				}
-				last = c.Digest
+				last = c.Name
 			}
 			more = len(rows) == page
 		}

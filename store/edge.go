@@ -1,0 +1,104 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// An edge stands beside the chunks of a session and says that another one, a fork,
+// needs them up to one of them. So what is needed of a session's chunks is known by
+// its head and its edges, whatever else the store has.
+
+// edgeName is the name of the edge by which a session needs a chunk and those before it.
+func edgeName(session, chunk string) string {
+	_, digest, _ := bytes.Cut([]byte(chunk), []byte(ofChunk))
+	return tagOf(chunk) + ofEdge + Tag(session) + ofChunk + string(digest)
+}
+
+// chunkOf is the chunk that an edge's name names.
+func chunkOf(edge string) string {
+	return edge[:tagDigits] + edge[2*tagDigits+1:]
+}
+
+// Adopt makes sure that the chunks of other sessions in a chain stay as long as a
+// session needs them: it puts its edges. It is called before a head with that chain is
+// put. A crash between leaves edges that no head stands for, which [Log.Collect]
+// removes.
+//
+// Then it looks whether the sessions that wrote them are still there, or others that
+// came with their chunks: [agent.Stale] tells that one was deleted, or has another chain
+// by now, so that the chunks may be gone.
+func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) error {
+	if name == "" {
+		return nil
+	}
+	e, err := l.envelope(ctx, name)
+	if err != nil {
+		return err
+	}
+	origins := originsOf(session, name, e)
+	line, err := json.Marshal(Envelope{V: ChunkVersion, Kind: kindFork, Session: session})
+	if err != nil {
+		return agent.Errorf(agent.Internal, "encoding an edge of session %s: %w", session, err)
+	}
+	for _, o := range origins {
+		if err := l.store.PutChunk(ctx, edgeName(session, o.Chunk), append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	for _, source := range from {
+		if err := l.holds(ctx, source, origins); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds tells whether a session needs the chunks that another one is about to share, so
+// that nobody has deleted them before the edges were there.
+func (l *Log) holds(ctx context.Context, session string, origins []Origin) error {
+	h, err := l.Head(ctx, session)
+	if errors.Is(err, agent.NotFound) {
+		return agent.Errorf(agent.Stale, "session %s was deleted while it was forked", session)
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range origins {
+		if slices.ContainsFunc(h.Origins, func(own Origin) bool { return own.Session == o.Session && own.Last > o.Last }) {
+			continue // they are before those that its own edge keeps
+		}
+		chunk, _, err := l.Cover(ctx, h.Digest, o.Last)
+		if err != nil && !errors.Is(err, agent.NotFound) {
+			return err
+		}
+		if chunk != o.Chunk {
+			return agent.Errorf(agent.Stale, "session %s has stored its log anew while it was forked; try again", session)
+		}
+	}
+	return nil
+}
+
+// edge is who needs a session's chunks, and up to which.
+type edge struct {
+	ChunkInfo
+	session string // the one that needs them
+}
+
+// readEdge reads who an edge is of.
+func (l *Log) readEdge(ctx context.Context, info ChunkInfo) (edge, error) {
+	data, err := l.store.ChunkStart(ctx, info.Name, maxEnvelope)
+	if err != nil {
+		return edge{}, err
+	}
+	var e Envelope
+	if err := json.Unmarshal(data, &e); err != nil || e.V != ChunkVersion || e.Kind != kindFork || info.Name[tagDigits+1:2*tagDigits+1] != Tag(e.Session) {
+		return edge{}, agent.Errorf(agent.ChunkDamaged, "edge %s is damaged; restore it from a backup of the store", info.Name)
+	}
+	return edge{info, e.Session}, nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Versions of what is stored, each its own. One that a build does not know it refuses
+// with [agent.Incompatible].
+const (
+	// ChunkVersion is that of a chunk: of its envelope and its content.
+	ChunkVersion = 1
+	// HeadVersion is that of a session's head.
+	HeadVersion = 1
+)
+
+// Kinds of chunks.
+const (
+	kindEvents = "events" // a part of a session's log
+	kindBlob   = "blob"   // what only a head refers to
+	kindFork   = "fork"   // an edge: a session needs chunks of another one
+)
+
+// Envelope is the part of a chunk that is never compressed or encrypted: what is needed
+// to follow chains, to find what nobody needs, and to read in parallel. It tells names
+// of sessions, numbers, sizes and digests, and nothing that was said.
+type Envelope struct {
+	V    int    `json:"chunk"` // first, so that an envelope is known by its first bytes
+	Kind string `json:"kind"`
+	// Session is the one that wrote the chunk: forks share chunks.
+	Session string `json:"session"`
+	// First and Last are the numbers of the chunk's events; zero if it has none.
+	First int64 `json:"first,omitempty"`
+	Last  int64 `json:"last,omitempty"`
+	// Before lists chunks before this one in the chain, the newest first: at least the
+	// one before, at most as many as are read at once; empty for a session's first.
+	Before []Ref `json:"before,omitempty"`
+	// Knows is where what the model knows behind this chunk begins; nil at the log's
+	// beginning.
+	Knows *Known `json:"knows,omitempty"`
+	// Origins are the parts of the chain that other sessions wrote, the newest first.
+	Origins []Origin `json:"origins,omitempty"`
+	Size    int      `json:"size"`    // of the plain content, in bytes
+	Content string   `json:"content"` // its SHA-256
+}
+
+// Ref names a chunk of a chain. First is the number of its first event and Size the
+// length of its plain content in bytes; both are zero if its writer did not know them.
+type Ref struct {
+	Chunk string `json:"chunk"`
+	First int64  `json:"first,omitempty"`
+	Size  int    `json:"size,omitempty"`
+}
+
+// Known is where in a log begins what its last run's model knows: with the base of a
+// chunk, and the events from a number on. An empty chunk is the one that says so. Since
+// is the number of the event that made the model forget the rest.
+type Known struct {
+	Chunk string `json:"chunk,omitempty"`
+	From  int64  `json:"from"`
+	Since int64  `json:"since"`
+}
+
+// Origin is a part of a log that another session wrote: its chunks up to one, whose
+// last event has the number Last.
+type Origin struct {
+	Session string `json:"session"`
+	Chunk   string `json:"chunk"`
+	Last    int64  `json:"last"`
+}
+
+// Prev names the chunk before; empty for a session's first.
+func (e *Envelope) Prev() string {
+	if len(e.Before) == 0 {
+		return ""
+	}
+	return e.Before[0].Chunk
+}
+
+// Names of chunks are TAG-DIGEST, and of edges TAG~TAG-DIGEST: the session that needs a
+// chunk, and that chunk. What belongs to a session has its tag in front, so that it is
+// listed without anything being read.
+const (
+	tagDigits = 32
+	ofChunk   = "-"
+	ofEdge    = "~"
+)
+
+// Tag begins the names of all chunks that a session wrote: half of the SHA-256 of its
+// name.
+func Tag(session string) string { return digestOf([]byte(session))[:tagDigits] }
+
+// tagOf is the tag in the name of a chunk or an edge; empty if it is neither.
+func tagOf(name string) string {
+	if len(name) <= tagDigits || !strings.Contains(ofChunk+ofEdge, name[tagDigits:tagDigits+1]) {
+		return ""
+	}
+	return name[:tagDigits]
+}
+
+// isEdge tells whether a name is that of an edge.
+func isEdge(name string) bool {
+	return len(name) > tagDigits && name[tagDigits:tagDigits+1] == ofEdge
+}
+
+// maxEnvelope bounds an envelope, in bytes.
+const maxEnvelope = 32 << 10
+
+// mark begins every envelope.
+const mark = `{"chunk":`
+
+// read reads the envelope at the beginning of a stored form, and checks it against the
+// name.
+func (e *Envelope) read(name string, data []byte) error {
+	line, _, ok := bytes.Cut(data[:min(len(data), maxEnvelope)], []byte("\n"))
+	if _, digest, _ := strings.Cut(name, ofChunk); !ok || digestOf(line) != digest {
+		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope has the digest %s; restore it from a backup of the store", name, digestOf(line))
+	}
+	var v struct {
+		V int `json:"chunk"`
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+	}
+	if v.V != ChunkVersion {
+		return agent.Errorf(agent.Incompatible, "chunk %s has version %d; this build reads version %d", name, v.V, ChunkVersion)
+	}
+	if err := json.Unmarshal(line, e); err != nil {
+		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+	}
+	if tagOf(name) != Tag(e.Session) {
+		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it stands under another session than %s", name, e.Session)
+	}
+	return nil
+}

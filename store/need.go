@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// needs is what is needed of the chunks that one session wrote.
+type needs struct {
+	*Log
+	tag   string
+	by    map[string]map[string]bool // by chunk: the sessions that need it
+	gone  []edge                     // edges that no session stands for
+	fault *Fault                     // why it is not known what is needed
+}
+
+// needsOf finds what is needed of the chunks with a tag, by the session that wrote them
+// and by the edges beside them. An edge that no head stands for counts if it is as young
+// as a time: its session may be about to begin. Sessions that are left out count for
+// nothing. session is empty if the one that wrote them is not in the store.
+func (l *Log) needsOf(ctx context.Context, tag, session string, young time.Time, without func(session string) bool) (*needs, error) {
+	n := &needs{Log: l, tag: tag, by: map[string]map[string]bool{}}
+	if session != "" {
+		if err := n.own(ctx, session); err != nil || n.fault != nil {
+			return n, err
+		}
+	}
+	// After the head: a session that was forked before it moved has its edge by now.
+	for info, err := range l.store.Chunks(ctx, tag+ofEdge) {
+		if err != nil {
+			return n, err
+		}
+		if err := n.edge(ctx, info, young, without); err != nil || n.fault != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// own adds what the session itself needs.
+func (n *needs) own(ctx context.Context, session string) error {
+	h, err := n.store.Head(ctx, session)
+	if errors.Is(err, agent.NotFound) {
+		return nil
+	}
+	if err == nil {
+		err = newer(h)
+	}
+	if err != nil {
+		return n.broken(session, "", err)
+	}
+	if h.Import != "" {
+		n.add(h.Import, session)
+	}
+	name := h.Digest
+	if last := len(h.Recent) - 1; last >= 0 && h.Recent[0].Chunk == name { // what the head tells needs no reading
+		for _, r := range h.Recent[:last] {
+			n.add(r.Chunk, session)
+		}
+		name = h.Recent[last].Chunk
+	}
+	return n.chain(ctx, session, name)
+}
+
+// edge adds what another session needs.
+func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, without func(session string) bool) error {
+	e, err := n.readEdge(ctx, info)
+	if errors.Is(err, agent.ChunkMissing) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return n.broken("", info.Name, err)
+	}
+	chunk := chunkOf(info.Name)
+	if without(e.session) {
+		n.gone = append(n.gone, e)
+		return nil
+	}
+	h, err := n.store.Head(ctx, e.session)
+	switch {
+	case err != nil && !errors.Is(err, agent.NotFound) && !lasting(err):
+		return err
+	case err == nil && newer(h) == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.NotFound):
+		if info.Put.Before(young) {
+			n.gone = append(n.gone, e)
+			return nil
+		}
+	}
+	return n.chain(ctx, e.session, chunk)
+}
+
+// chain adds the chunks of a chain that have the tag.
+func (n *needs) chain(ctx context.Context, session, name string) error {
+	at, err := n.walk(ctx, name, func(r Ref) bool {
+		n.add(r.Chunk, session)
+		return true
+	})
+	return n.broken(session, at, err)
+}
+
+func (n *needs) add(chunk, session string) {
+	if tagOf(chunk) != n.tag {
+		return
+	}
+	if n.by[chunk] == nil {
+		n.by[chunk] = map[string]bool{}
+	}
+	n.by[chunk][session] = true
+}
+
+// broken makes a fault of what can't be read; other errors stay what they are.
+func (n *needs) broken(session, chunk string, err error) error {
+	if err == nil || !lasting(err) {
+		return err
+	}
+	n.fault = faultOf(session, chunk, err)
+	return nil
+}

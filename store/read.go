@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// wave is how many chunks are read at once, and how many an envelope names.
+const wave = 16
+
+// read returns the chunks of a chain from its end to the one that has an event, the
+// newest first; all of them for the number 0. What it has read stays in memory for
+// whoever reads again after an error.
+func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, error) {
+	var chain []*Chunk
+	for next := []string{name}; len(next) > 0; {
+		got, err := l.fetch(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, got...)
+		next = nil
+		oldest := got[len(got)-1]
+		if oldest.First > 0 && oldest.First <= from {
+			break
+		}
+		for _, r := range oldest.Before {
+			if next = append(next, r.Chunk); r.First > 0 && r.First <= from {
+				break
+			}
+		}
+	}
+	return chain, linked(chain)
+}
+
+// linked checks that each chunk names the one that is read behind it.
+func linked(chain []*Chunk) error {
+	for i, c := range chain[:max(0, len(chain)-1)] {
+		if c.Prev() != chain[i+1].Name {
+			return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it does not say one thing of the chunks before it; restore it from a backup of the store", c.Name)
+		}
+	}
+	return nil
+}
+
+// fetch reads chunks, all at once.
+func (l *Log) fetch(ctx context.Context, names []string) ([]*Chunk, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	got := make([]*Chunk, len(names))
+	var wait sync.WaitGroup
+	for i, name := range names {
+		wait.Go(func() {
+			c, err := l.chunk(ctx, name)
+			if got[i] = c; err != nil {
+				cancel(err) // the first one: the others are cut off for it
+			}
+		})
+	}
+	wait.Wait()
+	for _, c := range got {
+		if c == nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	return got, nil
+}
+
+// chunk reads and checks one chunk.
+func (l *Log) chunk(ctx context.Context, name string) (*Chunk, error) {
+	if c, ok := l.chunks.get(name); ok {
+		return c, nil
+	}
+	epoch := l.now()
+	data, err := l.store.Chunk(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(name, data)
+	if err == nil && epoch == l.now() {
+		l.chunks.add(name, c, c.Size)
+	}
+	return c, err
+}
+
+// envelope reads and checks the envelope of a chunk, and nothing else of it.
+func (l *Log) envelope(ctx context.Context, name string) (*Envelope, error) {
+	if c, ok := l.chunks.get(name); ok {
+		return &c.Envelope, nil
+	}
+	if e, ok := l.envelopes.get(name); ok {
+		return e, nil
+	}
+	epoch := l.now()
+	data, err := l.store.ChunkStart(ctx, name, maxEnvelope)
+	if err != nil {
+		return nil, err
+	}
+	e := &Envelope{}
+	if err := e.read(name, data); err != nil {
+		return nil, err
+	}
+	if epoch == l.now() {
+		l.envelopes.add(name, e, len(e.Before)+1)
+	}
+	return e, nil
+}
+
+// walk visits the chunks of a chain from its end to its beginning, by their envelopes,
+// of which it reads about one in sixteen. Size and First of what it visits are known. A
+// chunk whose envelope can't be read is visited first, and returned with the error.
+func (l *Log) walk(ctx context.Context, name string, visit func(Ref) (more bool)) (at string, err error) {
+	for name != "" {
+		e, err := l.envelope(ctx, name)
+		if err != nil {
+			visit(Ref{Chunk: name})
+			return name, err
+		}
+		if !visit(Ref{name, e.First, e.Size}) {
+			return "", nil
+		}
+		name = ""
+		for i, r := range e.Before {
+			if i == len(e.Before)-1 || r.First == 0 { // the last one names those before it
+				name = r.Chunk
+				break
+			}
+			if !visit(r) {
+				return "", nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// refs are the last chunks of a chain, the newest first, at most so many.
+func (l *Log) refs(ctx context.Context, name string, most int) (refs []Ref, err error) {
+	if name == "" {
+		return nil, nil
+	}
+	_, err = l.walk(ctx, name, func(r Ref) bool {
+		refs = append(refs, r)
+		return len(refs) < most
+	})
+	return refs, err
+}
+
+// Since returns the chunks up to one that hold the event with a number and what came
+// after it, the oldest first; all of them for the number 0, and at least the last one.
+// Only these are read: a reader that follows a log does not read it anew with each
+// step. Its errors are those of [Log.View].
+func (l *Log) Since(ctx context.Context, name string, seq int64) ([]*Chunk, error) {
+	if name == "" {
+		return nil, nil
+	}
+	chain, err := l.read(ctx, name, seq)
+	if err != nil {
+		return nil, err
+	}
+	return oldestFirst(chain), nil
+}
+
+// Cover finds in a chain the chunk that has an event, and the number of the chunk's
+// last: where another session begins that shares the chain up to there.
+func (l *Log) Cover(ctx context.Context, name string, seq int64) (covers string, last int64, err error) {
+	end := int64(0)
+	if name != "" {
+		e, err := l.envelope(ctx, name)
+		if err != nil {
+			return "", 0, err
+		}
+		end = e.Last
+	}
+	if end < seq {
+		return "", 0, agent.Errorf(agent.NotFound, "the log ends before event %d", seq)
+	}
+	_, err = l.walk(ctx, name, func(r Ref) bool {
+		covers, last = r.Chunk, end
+		end = r.First - 1
+		return r.First > seq
+	})
+	return covers, last, err
+}
+
+// lasting tells whether an error is about what is stored, and not about the store.
+func lasting(err error) bool {
+	return errors.Is(err, agent.ChunkMissing) || errors.Is(err, agent.ChunkDamaged) || errors.Is(err, agent.Incompatible)
+}

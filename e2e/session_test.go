@@ -124,7 +124,7 @@ func TestForkALiveRun(t *testing.T) {
 	s.until(t, fork, agent.TurnStarted)
 	collected, err := s.log().Collect(t.Context(), 0, false)
 	require.NoError(t, err)
-	require.Zero(t, collected.Deleted+collected.Young, "%+v", collected)
+	require.Zero(t, collected.Deleted+collected.Left, "%+v", collected)
 	_, err = fork.Stop(t.Context(), "", 4*time.Second)
 	require.NoError(t, err)
 	s.rest(t, fork)

@@ -52,6 +52,9 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 		}
 	}
 	for _, source := range from {
+		if len(origins) == 0 {
+			break // all of it was stored for the fork
+		}
 		if err := l.holds(ctx, source, origins); err != nil {
 			return err
 		}

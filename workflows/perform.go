@@ -125,7 +125,7 @@ func opened(o activities.OpenResult, err *agent.Error) loop.Input {
 
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 	in := activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion}
-	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{do: activities.Locate, in: in, options: patient(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
+	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{do: activities.Locate, in: in, options: reading(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
@@ -144,6 +144,14 @@ func (r *run) list(_ workflow.Context, e loop.List) {
 // patient are the options of a step that has a minute an attempt, and all attempts.
 func patient() workflow.ActivityOptions {
 	return workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: activities.Heartbeat, RetryPolicy: &forever}
+}
+
+// reading are the options of a step that may read a session's whole log, as a fork of an
+// old checkpoint does. What an attempt has read stays in its worker's memory.
+func reading() workflow.ActivityOptions {
+	o := patient()
+	o.StartToCloseTimeout = 10 * time.Minute
+	return o
 }
 
 // forever is for steps that only time can mend: a worker or a store that is gone

@@ -59,6 +59,9 @@ func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stor
 		if !current {
 			return store.Head{}, refused
 		}
+		if _, err := d.Log.Inbox(ctx, h); err != nil {
+			return store.Head{}, resent(err)
+		}
 		h.Fence.Chain, h.Version = stored.Fence.Chain+1, stored.Version+1
 		if stored, refused = d.Log.SwapHead(ctx, h); refused == nil {
 			return stored, nil

@@ -68,7 +68,10 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 		}
 	}
 	out.Head, out.Seq, out.Version, out.Chain, out.Numbers = head.Digest, head.Seq, head.Version, max(in.Fence.Chain, head.Fence.Chain), head.Numbers
-	out.Posts, out.Inbox = head.Posts, head.Inbox
+	if out.Inbox, err = d.Log.Inbox(ctx, head); err != nil {
+		return out, err
+	}
+	out.Posts = head.Posts
 	version := head.State
 	view, err := d.Log.Known(ctx, head.Digest, nil)
 	if in.From != nil && err == nil { // any event may be meant

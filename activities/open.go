@@ -102,7 +102,11 @@ func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error)
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err
 	}
-	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: head.Inbox, State: head.State, Imported: head.Imported}
+	inbox, err := d.Log.Inbox(ctx, head)
+	if err != nil {
+		return out, err
+	}
+	out = Claimed{Head: head.Digest, Seq: head.Seq, Version: head.Version, Fence: head.Fence.After(activity.GetInfo(ctx).ScheduledTime.UnixMicro()), Numbers: head.Numbers, Posts: head.Posts, Inbox: inbox, State: head.State, Imported: head.Imported}
 	if in.Child { // its session is nobody's but its own
 		return out, nil
 	}

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -32,7 +33,9 @@ type SealInput struct {
 	Fence   agent.Fence   `json:"fence"`
 	Numbers agent.Numbers `json:"numbers,omitzero"`
 	Posts   []agent.Post  `json:"posts,omitempty"`
-	Inbox   agent.Inbox   `json:"inbox,omitzero"`
+	// Inbox is what is new of it, behind what is Kept.
+	Inbox agent.Inbox  `json:"inbox,omitzero"`
+	Kept  []agent.Kept `json:"kept,omitempty"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the export that the session came with.
@@ -46,6 +49,8 @@ type SealResult struct {
 	// Chain is that of the head's fence: another one than the step was given if it
 	// overtook writes of an execution that was reset.
 	Chain int64 `json:"chain"`
+	// Kept is the inbox as the store has it now.
+	Kept []agent.Kept `json:"kept,omitempty"`
 }
 
 func (d *Deeds) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
@@ -68,12 +73,16 @@ func (d *Deeds) store(ctx context.Context, in SealInput) (SealResult, error) {
 			return SealResult{}, err
 		}
 	}
+	kept, err := d.Log.PutInbox(ctx, in.Session, in.Kept, in.Inbox.Events)
+	if err != nil {
+		return SealResult{}, resent(err)
+	}
 	info := activity.GetInfo(ctx)
 	stored, err := d.putHead(ctx, store.Head{
 		V: store.HeadVersion, Version: in.Version + 1, Session: in.Session, Fence: in.Fence, Run: in.Run, Execution: info.WorkflowExecution.RunID, Agent: in.Agent,
-		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: in.Inbox, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
+		Status: in.Status, State: in.State, Imported: in.Imported, Digest: digest, Seq: in.Upto.Seq, Numbers: in.Numbers, Posts: in.Posts, Inbox: agent.Inbox{Cut: in.Inbox.Cut}, Kept: kept, Updated: info.ScheduledTime.UTC().Truncate(time.Millisecond),
 	})
-	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain}, err
+	return SealResult{Head: stored.Digest, Version: stored.Version, Chain: stored.Fence.Chain, Kept: stored.Kept}, err
 }
 
 // sealTail stores the open part of a log and returns the chunk's name.
@@ -87,4 +96,15 @@ func (d *Deeds) sealTail(ctx context.Context, in SealInput) (string, error) {
 		return "", agent.Errorf(agent.Internal, "run %s has no open transcript up to event %d", in.Run, in.Upto.Seq)
 	}
 	return d.Log.Seal(ctx, open.head, in.Session, in.Run, in.Status == agent.Running, events)
+}
+
+// resent makes of events that the store has lost, as those that an execution has dealt
+// with before it was reset, an error after which the run says all of them once more.
+func resent(err error) error {
+	if !errors.Is(err, agent.ChunkMissing) {
+		return err
+	}
+	e := durable.Within("keeping what waits", err)
+	e.Retryable = true
+	return e
 }

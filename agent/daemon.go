@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -90,4 +93,18 @@ type Inbox struct {
 	Cut bool `json:"cut,omitempty"`
 	// Events wait, in the order in which they came.
 	Events []EmitOrder `json:"events,omitempty"`
+}
+
+// Kept are events of an inbox that a store keeps: a blob, and which of its events, in
+// their order.
+type Kept struct {
+	Blob string   `json:"blob"`
+	Keys []string `json:"keys"` // as [EmitOrder.Key] has them
+}
+
+// Key names an event by its content: the first 16 digits of the SHA-256 of its JSON.
+func (o EmitOrder) Key() string {
+	raw, _ := json.Marshal(o) // strings, and a payload that was JSON when it came
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
 }

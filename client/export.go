@@ -145,7 +145,11 @@ func (c *Client) content(ctx context.Context, session string) (content export.Co
 	if err == nil && (!head.Status.Ended() || cut && info.GetFirstRunId() != head.Run) {
 		err = agent.Errorf(agent.Stale, "run %s was ended from outside, and its last events are not stored: the session's next run stores them", head.Run)
 	}
-	return export.Rest(head), nil, err
+	if err != nil {
+		return content, nil, err
+	}
+	inbox, err := c.log.Inbox(ctx, head)
+	return export.Rest(head, inbox), nil, err
 }
 
 // chain lists the chunks from the last to the first. What is not stored yet comes

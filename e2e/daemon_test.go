@@ -229,7 +229,9 @@ func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
 	}
 	require.Eventually(t, func() bool {
 		head, err := s.store.Head(t.Context(), run.Session)
-		return err == nil && len(head.Inbox.Events) == 2
+		require.NoError(t, err)
+		inbox, err := store.NewLog(s.store).Inbox(t.Context(), head)
+		return err == nil && len(inbox.Events) == 2
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "a test"))
 	s.forget(t, run.Session, []string{run.ID})

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -52,6 +53,12 @@ func (l *Log) SwapHead(ctx context.Context, h Head) (Head, error) {
 // index puts into a head what the envelope of its last chunk says. A head that was made
 // from the stored one has it already.
 func (l *Log) index(ctx context.Context, h *Head) error {
+	h.Blobs = nil
+	for _, k := range h.Kept {
+		if !slices.Contains(h.Blobs, k.Blob) {
+			h.Blobs = append(h.Blobs, k.Blob)
+		}
+	}
 	if h.Digest == "" || len(h.Recent) > 0 && h.Recent[0].Chunk == h.Digest {
 		return nil
 	}

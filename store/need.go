@@ -53,8 +53,8 @@ func (n *needs) own(ctx context.Context, session string) error {
 	if err != nil {
 		return n.broken(session, "", err)
 	}
-	if h.Import != "" {
-		n.add(h.Import, session)
+	for _, blob := range append(h.Blobs, h.Import) {
+		n.add(blob, session)
 	}
 	name := h.Digest
 	if last := len(h.Recent) - 1; last >= 0 && h.Recent[0].Chunk == name { // what the head tells needs no reading

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -48,25 +49,30 @@ func linked(chain []*Chunk) error {
 
 // fetch reads chunks, all at once.
 func (l *Log) fetch(ctx context.Context, names []string) ([]*Chunk, error) {
+	return each(ctx, names, l.chunk)
+}
+
+// each does something with all of a list at once, and returns the first error.
+func each[In, Out any](ctx context.Context, list []In, do func(context.Context, In) (Out, error)) ([]Out, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	got := make([]*Chunk, len(names))
+	out := make([]Out, len(list))
 	var wait sync.WaitGroup
-	for i, name := range names {
+	var failed atomic.Bool
+	for i, in := range list {
 		wait.Go(func() {
-			c, err := l.chunk(ctx, name)
-			if got[i] = c; err != nil {
+			var err error
+			if out[i], err = do(ctx, in); err != nil {
+				failed.Store(true)
 				cancel(err) // the first one: the others are cut off for it
 			}
 		})
 	}
 	wait.Wait()
-	for _, c := range got {
-		if c == nil {
-			return nil, context.Cause(ctx)
-		}
+	if failed.Load() {
+		return nil, context.Cause(ctx)
 	}
-	return got, nil
+	return out, nil
 }
 
 // chunk reads and checks one chunk.

@@ -84,6 +84,8 @@ type Head struct {
 	Recent  []Ref    `json:"recent,omitempty"`
 	Knows   *Known   `json:"knows,omitempty"`
 	Origins []Origin `json:"origins,omitempty"`
+	// Blobs name what else the head refers to.
+	Blobs []string `json:"blobs,omitempty"`
 	// Import names the chunk with the export that the session came with, until a run has
 	// gone on from it.
 	Import  string    `json:"import,omitempty"`
@@ -96,8 +98,10 @@ type Head struct {
 	Status    agent.Status `json:"status"`
 	// Posts are the last messages that came with an id.
 	Posts []agent.Post `json:"posts,omitempty"`
-	// Inbox is what the run has taken and not dealt with up to Seq.
-	Inbox agent.Inbox `json:"inbox,omitzero"`
+	// Inbox is what the run has taken and not dealt with up to Seq: Kept, whose events
+	// stand in blobs, and behind them those of Inbox. [Log.Inbox] puts them together.
+	Inbox agent.Inbox  `json:"inbox,omitzero"`
+	Kept  []agent.Kept `json:"kept,omitempty"`
 	// State is the version of the session's state.
 	State int `json:"state,omitempty"`
 	// Imported is the id of the export that the session came with; empty for one that
@@ -120,6 +124,6 @@ type Head struct {
 func (h Head) envelope() Head {
 	return Head{
 		V: h.V, Version: h.Version, Session: h.Session, Fence: h.Fence, Digest: h.Digest, Seq: h.Seq,
-		Recent: h.Recent, Knows: h.Knows, Origins: h.Origins, Import: h.Import, Updated: h.Updated,
+		Recent: h.Recent, Knows: h.Knows, Origins: h.Origins, Blobs: h.Blobs, Import: h.Import, Updated: h.Updated,
 	}
 }

@@ -171,8 +171,9 @@ const grace = 15 * time.Second
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	in := activities.SealInput{
 		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version, Fence: r.fence(ctx),
-		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), Inbox: r.state.Inbox(), State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
+		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
 	}
+	in.Inbox, in.Kept = r.state.Waiting()
 	if len(r.state.Log.Tail) == 0 {
 		in.Stored = r.state.Log.Head
 	}
@@ -197,7 +198,7 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 			r.sealApart(ctx, in)
 			return nil
 		}
-		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To, Chain: o.Chain}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: e.To, Chain: o.Chain, Kept: o.Kept}
 	})
 }
 
@@ -224,7 +225,7 @@ func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}
 		}
-		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq, Chain: o.Chain}
+		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq, Chain: o.Chain, Kept: o.Kept}
 	})
 }
 

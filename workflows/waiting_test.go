@@ -78,7 +78,9 @@ func TestWhatWaitsIsInTheHead(t *testing.T) {
 		head, err := b.deeds.Log.Store().Head(t.Context(), "default-test-workflow-id")
 		require.NoError(t, err)
 		require.Equal(t, agent.Suspended, head.Status)
-		for _, e := range head.Inbox.Events {
+		inbox, err := b.deeds.Log.Inbox(t.Context(), head)
+		require.NoError(t, err)
+		for _, e := range inbox.Events {
 			ids = append(ids, e.ID)
 		}
 		return ids

@@ -288,7 +288,11 @@ func (a *audit) messages(ctx context.Context) {
 // waits tells whether an event waits for the daemon's next run.
 func (a *audit) waits(ctx context.Context, p post) bool {
 	h, err := a.store.Head(ctx, p.session)
-	return err == nil && p.verb == agent.Emit && slices.ContainsFunc(h.Inbox.Events, func(e agent.EmitOrder) bool { return e.ID == p.id })
+	if err != nil || p.verb != agent.Emit {
+		return false
+	}
+	inbox, err := store.NewLog(a.store).Inbox(ctx, h)
+	return err == nil && slices.ContainsFunc(inbox.Events, func(e agent.EmitOrder) bool { return e.ID == p.id })
 }
 
 // shown wants signals that had no effect to be shown as refused: in the log or, where

@@ -67,9 +67,10 @@ func Live(raw json.RawMessage, pack func(prev, session, run string, events []age
 	return c, tail, nil
 }
 
-// Rest makes the content of a session at an end from its head.
-func Rest(h store.Head) Content {
-	h.Version, h.Fence, h.Imported, h.Import = 0, agent.Fence{}, "", ""
+// Rest makes the content of a session at an end from its head and its whole inbox.
+func Rest(h store.Head, inbox agent.Inbox) Content {
+	h.Inbox = inbox
+	h.Version, h.Fence, h.Imported, h.Import, h.Kept, h.Blobs = 0, agent.Fence{}, "", "", nil, nil
 	return Content{Head: h}
 }
 

@@ -126,6 +126,8 @@ type (
 		Seq     int64
 		// Chain is that of the fence that was stored; zero for the one that was decided.
 		Chain int64
+		// Kept are the events that waited when it was decided: the store has them.
+		Kept []agent.Kept
 	}
 	// SealFailed tells that it could not be; where the error is retryable, a later
 	// attempt may succeed.

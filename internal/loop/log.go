@@ -26,6 +26,8 @@ type Log struct {
 	Sealing int64 `json:"sealing,omitempty"`
 	// Behind means that the session's head lacks something that waits for a daemon.
 	Behind bool `json:"behind,omitempty"`
+	// Kept are the events that wait and that the store has.
+	Kept []agent.Kept `json:"kept,omitempty"`
 	// Closed means that a run which goes on in a new execution has sealed what there was.
 	Closed bool `json:"closed,omitempty"`
 	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
@@ -106,6 +108,7 @@ func (l *Log) seals() {
 func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Head, l.Version, l.Sealing, l.Fault, l.Tries, l.Closed = in.Head, in.Version, 0, nil, 0, carrying
 	l.written(in.Chain)
+	l.Kept = in.Kept
 	rest := slices.IndexFunc(l.Tail, func(e agent.Event) bool { return e.Seq > in.Seq })
 	if rest < 0 {
 		rest = len(l.Tail)
@@ -114,8 +117,8 @@ func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
 }
 
-// failed gives up a seal.
-func (l *Log) failed() { l.Sealing, l.Sealed = 0, 0 }
+// failed gives up a seal. The next one says all that waits: the store may have lost some.
+func (l *Log) failed() { l.Sealing, l.Sealed, l.Kept = 0, 0, nil }
 
 // retry makes the next attempt to seal later, ever more seldom.
 func (l *Log) retry(err *agent.Error, at time.Time) {

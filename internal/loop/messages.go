@@ -151,6 +151,34 @@ func (s State) Inbox() agent.Inbox {
 	return in
 }
 
+// Waiting is the inbox as a seal tells it: what the store has of it already is named,
+// and only the rest is said.
+func (s State) Waiting() (in agent.Inbox, kept []agent.Kept) {
+	whole := s.Inbox()
+	blobs := map[string]string{}
+	for _, k := range s.Log.Kept {
+		for _, key := range k.Keys {
+			blobs[key] = k.Blob
+		}
+	}
+	in.Cut = whole.Cut
+	for _, e := range whole.Events {
+		key := e.Key()
+		switch blob, ok := blobs[key]; {
+		case !ok:
+			in.Events = append(in.Events, e)
+		case len(in.Events) > 0: // it would lose its place
+			return whole, nil
+		case len(kept) > 0 && kept[len(kept)-1].Blob == blob:
+			last := &kept[len(kept)-1]
+			last.Keys = append(last.Keys, key)
+		default:
+			kept = append(kept, agent.Kept{Blob: blob, Keys: []string{key}})
+		}
+	}
+	return in, kept
+}
+
 func (s *step) posted(id string) string { return s.Messages.posted(id, s.Run) }
 
 func (s *step) post(id string) {

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// What waits for a daemon is stored as it comes, and each event once: 200 of 2 kB cost
+// the history, and the store, about what they are, and not what they are with each seal.
+func TestWhatWaitsIsStoredOnce(t *testing.T) {
+	const many, size = 200, 2 << 10
+	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: many}}
+	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
+	run := s.begin(t, "", nil)
+	s.suspended(t, run)
+	s.say(t, run, agent.PauseOrder{})
+	log := store.NewLog(s.store)
+	waiting := func() int {
+		head, err := s.store.Head(t.Context(), run.Session)
+		require.NoError(t, err)
+		inbox, err := log.Inbox(t.Context(), head)
+		require.NoError(t, err)
+		for i, e := range inbox.Events {
+			require.Equal(t, fmt.Sprint("e-", i), e.ID, "events wait in the order in which they came")
+		}
+		return len(inbox.Events)
+	}
+	payload := `"` + strings.Repeat("x", size) + `"`
+	for n := range many {
+		s.say(t, run, agent.EmitOrder{Order: agent.Order{ID: fmt.Sprint("e-", n)}, Topic: "orders.new", Payload: []byte(payload)})
+		require.Eventually(t, func() bool { return waiting() == n+1 }, patience, time.Millisecond)
+	}
+	bytes, seals := 0, 0
+	history := s.temporal.GetWorkflowHistory(t.Context(), run.Session, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		e, err := history.Next()
+		require.NoError(t, err)
+		bytes += e.Size()
+		if e.GetEventType() == enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+			seals++
+		}
+	}
+	t.Logf("%d seals, %d bytes of history", seals, bytes)
+	require.GreaterOrEqual(t, seals, many/2)
+	require.Less(t, bytes, 8*many*size, "bytes of history: each event is in it as it was said, and as it was stored")
+	stored, n := int64(0), 0
+	for c, err := range s.store.Chunks(t.Context(), store.Tag(run.Session)) {
+		require.NoError(t, err)
+		stored += c.Size
+		n++
+	}
+	t.Logf("%d chunks of %d bytes", n, stored)
+	done, err := log.Collect(t.Context(), 0, false)
+	require.NoError(t, err)
+	require.Empty(t, done.Faults)
+	require.Equal(t, many, waiting(), "what waits is not collected")
+	_, err = run.Cancel(t.Context(), "")
+	require.NoError(t, err)
+	s.rest(t, run)
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// maxBlobs is in how many blobs the events of one inbox stand: whoever reads it reads
+// all of them.
+const maxBlobs = 16
+
+// PutInbox keeps the events of an inbox behind those that are kept already, and returns
+// all that are kept then. Only a head of the session may name them. So an event is
+// written when it has come, and not with every head until it is dealt with. Errors are
+// those of [Log.Inbox].
+func (l *Log) PutInbox(ctx context.Context, session string, kept []agent.Kept, events []agent.EmitOrder) ([]agent.Kept, error) {
+	if len(events) == 0 {
+		return kept, nil
+	}
+	if len(kept) >= maxBlobs {
+		before, err := l.keptEvents(ctx, kept)
+		if err != nil {
+			return nil, err
+		}
+		kept, events = nil, append(before, events...)
+	}
+	data, err := json.Marshal(events)
+	if err != nil {
+		return nil, agent.Errorf(agent.Internal, "encoding the inbox of session %s: %w", session, err)
+	}
+	name, err := l.PutBlob(ctx, session, data)
+	if err != nil {
+		return nil, err
+	}
+	last := agent.Kept{Blob: name}
+	for _, e := range events {
+		last.Keys = append(last.Keys, e.Key())
+	}
+	return append(kept[:len(kept):len(kept)], last), nil
+}
+
+// Inbox is what a session's runs have left to the next one. Errors are
+// [agent.ChunkMissing], [agent.ChunkDamaged] and those of the store.
+func (l *Log) Inbox(ctx context.Context, h Head) (agent.Inbox, error) {
+	events, err := l.keptEvents(ctx, h.Kept)
+	if err != nil || len(events) == 0 {
+		return h.Inbox, err
+	}
+	return agent.Inbox{Cut: h.Inbox.Cut, Events: append(events, h.Inbox.Events...)}, nil
+}
+
+// keptEvents reads events out of their blobs.
+func (l *Log) keptEvents(ctx context.Context, kept []agent.Kept) (events []agent.EmitOrder, err error) {
+	blobs, err := each(ctx, kept, func(ctx context.Context, k agent.Kept) ([]byte, error) { return l.Blob(ctx, k.Blob) })
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range kept {
+		var all []agent.EmitOrder
+		if err := json.Unmarshal(blobs[i], &all); err != nil {
+			return nil, agent.Errorf(agent.Incompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
+		}
+		byKey := map[string]agent.EmitOrder{}
+		for _, e := range all {
+			byKey[e.Key()] = e
+		}
+		for _, key := range k.Keys {
+			e, ok := byKey[key]
+			if !ok {
+				return nil, agent.Errorf(agent.ChunkDamaged, "blob %s does not have the event %s that the head names", k.Blob, key)
+			}
+			events = append(events, e)
+		}
+	}
+	return events, nil
+}

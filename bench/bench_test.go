@@ -36,6 +36,7 @@ func TestBenchmarks(t *testing.T) {
 		"parked":     {"^10 runs, out", 6},
 		"start":      {"process", 1},
 		"replay":     {"^10 turns, local", 1},
+		"cold":       {"^folder", 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &options{quick: true, reps: 1, only: regexp.MustCompile(c.only), progress: io.Discard}

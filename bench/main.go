@@ -19,7 +19,7 @@ import (
 const workCommand = "work"
 
 // benchmarks are all there are, in the order in which "all" runs them.
-var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench}
+var benchmarks = []*benchmark{&turnBench, &throughputBench, &costBench, &holdBench, &treeBench, &parkedBench, &startBench, &replayBench, &coldBench}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -139,7 +139,9 @@ func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, poi
 		V: store.HeadVersion, Version: out.Version + 1, Session: in.Session, Fence: in.Fence, Run: info.WorkflowExecution.RunID, Agent: point.Agent, Status: agent.Running,
 		Digest: out.Head, Seq: out.Seq, State: other.State, Numbers: out.Numbers, Updated: info.ScheduledTime.UTC(),
 	})
-	out.Version = stored.Version
+	if err == nil { // which an attempt before this one may have stored, with another end
+		out.Head, out.Seq, out.Numbers, out.Version = stored.Digest, stored.Seq, stored.Numbers, stored.Version
+	}
 	return err
 }
 

@@ -59,7 +59,7 @@ type Start struct {
 	From *From `json:"from,omitempty"`
 	// Park makes the run wait before its first turn, until the conditions are met.
 	Park *Conditions `json:"park,omitempty"`
-	// Import makes the run go on with one that was suspended elsewhere: the digest of
+	// Import makes the run go on with one that was suspended elsewhere: the name of
 	// a signed export in the store. Only an import sets it, with no other field than
 	// agent, by and meta.
 	Import string `json:"import,omitempty"`

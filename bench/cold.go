@@ -93,13 +93,14 @@ func (b *bench) cold(ctx context.Context, place string, s store.Store, delay *at
 	if err != nil {
 		return err
 	}
-	for what, unit := range map[string]string{coldTime: "ms", coldBytes: "bytes", coldCalls: ""} {
-		limit := atMost(1.2)
-		if what == coldCalls {
-			limit = nil
-		}
-		b.add(row{Cell: fmt.Sprintf("%s, %d messages", place, 10*short), What: what, Unit: unit, Ours: t.of("long", what), Reference: fmt.Sprintf("%d messages", short), Beside: t.of("short", what), Bar: limit})
-		b.add(row{Cell: fmt.Sprintf("%s, %d messages", place, short), What: what, Unit: unit, Ours: t.of("short", what), Reference: "all, one by one", Beside: t.of("whole", what)})
+	for _, one := range []row{{What: coldTime, Unit: "ms", Bar: atMost(1.2)}, {What: coldBytes, Unit: "bytes", Bar: atMost(1.2)}, {What: coldCalls}} {
+		long, usual := one, one
+		long.Cell, long.Ours = fmt.Sprintf("%s, %d messages", place, 10*short), t.of("long", one.What)
+		long.Reference, long.Beside = fmt.Sprintf("%d messages", short), t.of("short", one.What)
+		usual.Cell, usual.Ours, usual.Bar = fmt.Sprintf("%s, %d messages", place, short), t.of("short", one.What), nil
+		usual.Reference, usual.Beside = "all, one by one", t.of("whole", one.What)
+		b.add(long)
+		b.add(usual)
 	}
 	return nil
 }

@@ -28,11 +28,11 @@ type Child struct {
 	// By is the call that started it.
 	By string `json:"by"`
 	// Started means that it is known to have begun: it can be told something.
-	Started    bool              `json:"started,omitempty"`
-	Status     agent.Status      `json:"status"`
-	Suspension *agent.Suspension `json:"suspension,omitempty"`
-	Seq        int64             `json:"seq,omitempty"` // of its last report
-	Heard      time.Time         `json:"heard"`
+	Started    bool                  `json:"started,omitempty"`
+	Status     agent.Status          `json:"status"`
+	Suspension *agent.SuspensionNote `json:"suspension,omitempty"`
+	Seq        int64                 `json:"seq,omitempty"` // of its last report
+	Heard      time.Time             `json:"heard"`
 	// Alone means that it began under an earlier execution of this run: its end is known
 	// only if it tells of it, or is looked for.
 	Alone bool `json:"alone,omitempty"`
@@ -170,7 +170,11 @@ func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
-	one.Seq, one.Heard, one.Suspension, one.Status = r.Seq, at, r.Suspension, r.Status
+	one.Seq, one.Heard, one.Suspension, one.Status = r.Seq, at, nil, r.Status
+	if r.Suspension != nil {
+		note := r.Suspension.Bounded()
+		one.Suspension = &note
+	}
 	return changed
 }
 
@@ -267,18 +271,23 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	s.answerWaits()
 }
 
-// kept is what a run keeps of a child's outcome: all of it if a handoff will be made of it,
-// little else.
+// kept is what a run keeps of a child's outcome: the handoff only if one will be made of it.
 func (s *step) kept(o *agent.Outcome) *agent.Outcome {
-	kept := *o
-	if o.Handoff != nil && s.End.Stopping == nil {
-		kept.Text, kept.Handoff = o.Handoff.Summary, nil
+	kept := brief(o)
+	if kept.Handoff != nil && s.End.Stopping == nil {
+		kept.Text, kept.Handoff = agent.Cut(kept.Handoff.Summary, maxChildText, len(kept.Handoff.Summary)), nil
 	}
-	kept.Text = agent.Cut(kept.Text, maxChildText, len(kept.Text))
-	if len(kept.Output) > maxChildText {
-		kept.Output = nil
+	return kept
+}
+
+// brief is an outcome as it is told to a run above that does not wait for it.
+func brief(o *agent.Outcome) *agent.Outcome {
+	b := *o
+	b.Text, b.Tools = agent.Cut(b.Text, maxChildText, len(b.Text)), nil
+	if len(b.Output) > maxChildText {
+		b.Output = nil
 	}
-	return &kept
+	return &b
 }
 
 // reported takes what a child says of itself.

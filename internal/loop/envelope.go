@@ -22,14 +22,14 @@ func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
 
 // envelope is what a model is told of a child.
 type envelope struct {
-	OK         bool              `json:"ok"`
-	Child      string            `json:"child"`
-	Status     agent.Status      `json:"status"`
-	Text       string            `json:"text,omitempty"`
-	Output     json.RawMessage   `json:"output,omitempty"`
-	Error      string            `json:"error,omitempty"`
-	Suspension *agent.Suspension `json:"suspension,omitempty"`
-	Tokens     int64             `json:"tokens_used,omitempty"`
+	OK         bool                  `json:"ok"`
+	Child      string                `json:"child"`
+	Status     agent.Status          `json:"status"`
+	Text       string                `json:"text,omitempty"`
+	Output     json.RawMessage       `json:"output,omitempty"`
+	Error      string                `json:"error,omitempty"`
+	Suspension *agent.SuspensionNote `json:"suspension,omitempty"`
+	Tokens     int64                 `json:"tokens_used,omitempty"`
 }
 
 func envelopeOf(o *agent.Outcome) envelope {

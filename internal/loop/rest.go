@@ -136,7 +136,7 @@ func (s *step) unsaved() { s.Rest.Wait.Saved = false }
 func (s *step) tellSuspended() {
 	s.Rest.Wait.Saved, s.changed = true, false
 	s.do(Publish{})
-	s.report(agent.Suspended)
+	s.reportRest()
 }
 
 // stored reports whether the suspension is in the store, so that the run may say that it
@@ -162,6 +162,6 @@ func (s *step) goOn() {
 	r := s.resumed
 	r.Suspension = id
 	s.record(agent.Event{Type: agent.RunResumed, Resumed: &r})
-	s.report(agent.Running)
+	s.reportGoesOn()
 	s.do(Publish{})
 }

@@ -171,7 +171,7 @@ func (s *step) metBelow(child int, h agent.Heard) {
 	case h.Session == s.Session:
 		s.outdated(h)
 	case s.Parent.Birth != nil && s.above(h.Session):
-		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(h)})
+		s.tellParent(s.metReport(h))
 		return
 	}
 	s.tellChild(child, s.pass(agent.Resume, 0))
@@ -179,7 +179,9 @@ func (s *step) metBelow(child int, h agent.Heard) {
 
 // metReport is the report of a hold that was met, and not told.
 func (s *step) metReport(h agent.Heard) agent.ChildReport {
-	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: s.Status(), Met: &h}
+	r := s.ownReport(s.Status())
+	r.Met = &h
+	return r
 }
 
 // leaveChildren ends what still works below: no child outlives its parent.

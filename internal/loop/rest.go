@@ -102,7 +102,7 @@ func (s *step) wait(by agent.Initiator, cause, reason string) {
 		return
 	}
 	s.Numbers.Suspension++
-	s.Rest.Wait = &Wait{ID: agent.SuspensionID(s.Numbers.Suspension), By: by, Cause: cause, Reason: reason, Turn: s.Turn.N, At: s.At}
+	s.Rest.Wait = &Wait{ID: agent.SuspensionID(s.Numbers.Suspension), By: by, Cause: cause, Reason: fit(reason, maxReason), Turn: s.Turn.N, At: s.At}
 }
 
 // waits reports whether something keeps the run from its next step.

@@ -99,7 +99,9 @@ func (s *step) heldAbove(o agent.HoldOrder) error {
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
 	known := old == nil || knows(o.Heard, heardOf(*old))
 	for _, h := range o.Heard {
-		s.Holds.hear(h)
+		if s.above(h.Session) { // of others no step of this run asks
+			s.Holds.hear(h)
+		}
 	}
 	switch {
 	case s.End.Stopping != nil || !known:

@@ -113,7 +113,9 @@ func (s State) Suspension() *agent.Suspension {
 	}
 	switch v.Kind {
 	case agent.InputRequired:
-		v.Requests = s.Requests.list()
+		for _, o := range s.Requests.Open {
+			v.Requests = append(v.Requests, s.shown(o))
+		}
 	case agent.WaitingFor:
 		conditions := s.Park.Conditions
 		v.Conditions = &conditions

@@ -55,19 +55,19 @@ type ChildReport struct {
 	// Met is a hold above that the sender met and was not told of.
 	Met *Heard `json:"met,omitempty"`
 	// Suspension is set where the sender rests, Outcome where it has ended.
-	Suspension *Suspension `json:"suspension,omitempty"`
-	Outcome    *Outcome    `json:"outcome,omitempty"`
+	Suspension *SuspensionNote `json:"suspension,omitempty"`
+	Outcome    *Outcome        `json:"outcome,omitempty"`
 }
 
 // Node is a run in a tree (wire §5). Its truth is in its own run: Heard says how
 // old this is.
 type Node struct {
-	Session    string      `json:"session"`
-	Run        string      `json:"run"`
-	Parent     string      `json:"parent,omitempty"`
-	Agent      string      `json:"agent"`
-	Depth      int         `json:"depth"`
-	Status     Status      `json:"status"`
-	Suspension *Suspension `json:"suspension,omitempty"`
-	Heard      string      `json:"heard"` // RFC 3339
+	Session    string          `json:"session"`
+	Run        string          `json:"run"`
+	Parent     string          `json:"parent,omitempty"`
+	Agent      string          `json:"agent"`
+	Depth      int             `json:"depth"`
+	Status     Status          `json:"status"`
+	Suspension *SuspensionNote `json:"suspension,omitempty"`
+	Heard      string          `json:"heard"` // RFC 3339
 }

@@ -115,7 +115,8 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 		n.Parent = l.Session[:cut]
 	}
 	if l.Status == agent.Suspended {
-		n.Suspension = suspensionOf(info, MemoOf(info))
+		note := suspensionOf(info, MemoOf(info)).Note(false) // a memo has no more than may be shown
+		n.Suspension = &note
 	}
 	return n
 }

@@ -49,7 +49,7 @@ func TestTree(t *testing.T) {
 	}, shown(t, f, "a", "r1"))
 	nodes, err := (&Run{client: New(f, nil), Session: "a", ID: "r1"}).Tree(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, &agent.Suspension{ID: "s-1", Kind: agent.Paused}, nodes[2].Suspension)
+	require.Equal(t, &agent.SuspensionNote{ID: "s-1", Kind: agent.Paused}, nodes[2].Suspension)
 	require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus != 'ContinuedAsNew' AND RootWorkflowId = 'a'", f.queries[0])
 }
 

@@ -262,22 +262,10 @@ func (r *run) finished() bool {
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
 		r.carry = false
 		r.must(loop.Cancel{})
-	case r.heavy():
-		r.carry = false
-		r.must(loop.StateTooLarge{})
 	default:
 		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
 	}
 	return r.over
-}
-
-// maxCarried is what a state may have to be carried over, in bytes of JSON: the
-// server takes no input over 2 MB, and would refuse it again and again.
-const maxCarried = 1900 << 10
-
-func (r *run) heavy() bool {
-	raw, err := json.Marshal(&r.state)
-	return err != nil || len(raw) > maxCarried
 }
 
 // result is what the workflow returns: an Outcome, as a result or as the first

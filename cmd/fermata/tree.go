@@ -67,5 +67,8 @@ func nodeWaits(n agent.Node) string {
 	for _, q := range n.Suspension.Requests {
 		what += fmt.Sprintf(", %s %s", q.ID, q.Type)
 	}
+	if more := n.Suspension.Open - len(n.Suspension.Requests); more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
 	return what
 }

@@ -98,10 +98,6 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
 	case string(Summing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
-	case string(Carrying):
-		if s.Log.Closed && s.Log.Sealing == 0 {
-			all = append(all, "heavy")
-		}
 	}
 	if s.Turn.Phase == Asking || s.Turn.Phase == Summing {
 		all = append(all, `replies {"finish":"held","parts":[{"type":"text","text":"I was"}]}`, fmt.Sprintf(`replies {"finish":"held","hold":{"session":"s","n":%d}}`, s.newest()+1))

@@ -46,13 +46,20 @@ type Call struct {
 	Set map[string]json.RawMessage `json:"set,omitempty"`
 	// Bytes is what the result counts in the log (see weight).
 	Bytes int `json:"bytes,omitempty"`
+	// Size is the call's length in JSON, at most; Said is that of its result's text.
+	Size int `json:"size,omitempty"`
+	Said int `json:"said,omitempty"`
 }
 
 // What one reply may ask for, and how much all its results may say together, in bytes:
-// they become one message, which has to fit into a payload.
+// they become one message, which has to fit into a payload. Calls behind maxAsked are
+// left out of the message.
 const (
 	maxCalls   = 64
+	maxAsked   = 128
 	maxResults = 256 << 10
+	// maxProviderID bounds a provider's id of a call by its weight.
+	maxProviderID = 256
 )
 
 // Tools that the agent does not have are counted under their own names until so many
@@ -98,10 +105,14 @@ func (c Calls) done() bool { return c.count(Done) == len(c.List) }
 // ask begins a turn's calls.
 func (c *Calls) ask(calls []agent.ToolCall) {
 	c.List = nil
-	for _, call := range calls {
+	for i, call := range calls {
 		c.List = append(c.List, Call{ToolCall: call, State: Waiting})
+		c.measure(i)
 	}
 }
+
+// measure measures a call after a change.
+func (c *Calls) measure(i int) { c.List[i].Size = c.List[i].inJSON() }
 
 // forget ends the turn's calls.
 func (c *Calls) forget() { c.List = nil }
@@ -136,6 +147,7 @@ func (c *Calls) approve(i int, approver string, edited json.RawMessage) {
 	if len(edited) > 0 {
 		k.Arguments, k.Edited = edited, true
 	}
+	c.measure(i)
 }
 
 // answer lets a call be made again whose tool has asked for it itself.
@@ -147,15 +159,29 @@ func (c *Calls) answer(i int, a agent.ToolAnswer) {
 		answers[j].State = nil // the newest counts, and each may be long
 	}
 	k.Request, k.Answers = "", append(answers, a)
+	c.measure(i)
 }
 
-// finish gives a call its one result, and returns it as it is told.
-func (c *Calls) finish(i int, r agent.ToolResult, bytes int) agent.ToolResult {
+// growth is how much longer a call is with arguments of a person.
+func (c Calls) growth(i int, edited json.RawMessage) int {
+	if len(edited) == 0 {
+		return 0
+	}
+	k := c.List[i]
+	k.Arguments, k.Edited = edited, true
+	return k.inJSON() - c.List[i].Size
+}
+
+// finish gives a call its one result, of which so many bytes are somebody's, and returns it
+// as it is told: no longer than there is room. What the log has of the call is not kept any
+// more.
+func (c *Calls) finish(i int, r agent.ToolResult, bytes, room int) agent.ToolResult {
 	enter(callMoves, &c.List[i].State, Done)
 	k := &c.List[i]
+	k.Said = min(room, resultInJSON(r.Text, bytes))
 	most := maxResults / len(c.List)
 	k.Bytes = min(bytes, most)
-	if len(r.Text) > most {
+	if most = min(most, bytesIn(r.Text, k.Said)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
 	}
@@ -164,8 +190,13 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes int) agent.ToolResult {
 	}
 	if k.Edited && r.Status != agent.CallSkipped {
 		r.Text = fmt.Sprintf("[made with other arguments, as the user decided: %s]\n%s", k.Arguments, r.Text)
+		k.Said += k.edits()
 	}
-	k.Request, k.Result = "", &r
+	k.Request, k.Result, k.Malformed, k.Answers = "", &r, "", nil
+	if k.Tool != agent.FinishTool {
+		k.Arguments = nil
+	}
+	c.measure(i)
 	return r
 }
 
@@ -221,17 +252,19 @@ func (c *Calls) lost(i int, run string) {
 // event of the log keeps it. It is what a session's whole state may have.
 const maxSet = 256 << 10
 
-// keep keeps what a call has set, or says in its result that it did not.
-func (c *Calls) keep(i int, set map[string]json.RawMessage) {
+// keep keeps what a call has set, or says in its result that it did not. If the run may
+// rest before the turn ends, there is only so much room.
+func (c *Calls) keep(i int, set map[string]json.RawMessage, room int) {
 	size := setSize(set)
 	for _, k := range c.List {
 		size += setSize(k.Set)
 	}
-	if size > maxSet {
+	if size > maxSet || c.rests() && setInJSON(set) > room {
 		c.List[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
 		return
 	}
 	c.List[i].Set = set
+	c.measure(i)
 }
 
 // nextCall is the place of the first call that may begin now; -1 if none may.
@@ -293,9 +326,13 @@ func (s *step) returned(in Returned) error {
 		s.settle(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:
 		if r.Status == agent.CallOK {
-			s.Calls.keep(i, in.Set) // what a call that failed has set is not kept
+			s.Calls.keep(i, in.Set, s.room()) // what a call that failed has set is not kept
 		}
-		s.settleAs(i, r, len(r.Text))
+		said := len(r.Text)
+		if in.Own {
+			said = 0
+		}
+		s.settleAs(i, r, said)
 	}
 	s.heed(in.Hold)
 	if s.Calls.active() == 0 {
@@ -336,7 +373,7 @@ func (s *step) settleSaid(i int, status agent.CallStatus, text string, bytes int
 // settleAs gives a call its one result.
 func (s *step) settleAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
-	r = s.Calls.finish(i, r, bytes)
+	r = s.Calls.finish(i, r, bytes, s.resultRoom(i))
 	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
 	if r.Status == agent.CallUnknown {
 		s.Calls.lost(i, s.Run)

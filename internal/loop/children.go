@@ -28,11 +28,11 @@ type Child struct {
 	// By is the call that started it.
 	By string `json:"by"`
 	// Started means that it is known to have begun: it can be told something.
-	Started    bool              `json:"started,omitempty"`
-	Status     agent.Status      `json:"status"`
-	Suspension *agent.Suspension `json:"suspension,omitempty"`
-	Seq        int64             `json:"seq,omitempty"` // of its last report
-	Heard      time.Time         `json:"heard"`
+	Started    bool                  `json:"started,omitempty"`
+	Status     agent.Status          `json:"status"`
+	Suspension *agent.SuspensionNote `json:"suspension,omitempty"`
+	Seq        int64                 `json:"seq,omitempty"` // of its last report
+	Heard      time.Time             `json:"heard"`
 	// Alone means that it began under an earlier execution of this run: its end is known
 	// only if it tells of it, or is looked for.
 	Alone bool `json:"alone,omitempty"`
@@ -134,6 +134,47 @@ func (c Children) counts() (n agent.Children) {
 	return n
 }
 
+// keep sheds what is more than the children's share, the oldest first: what those said
+// that have ended, then these children, then what those ask that rest, and their tasks. What
+// is left of 256 that work fits.
+func (c *Children) keep() {
+	size := 0
+	for _, one := range c.List {
+		size += one.inJSON()
+	}
+	shed := func(i int, change func(*Child)) {
+		size -= c.List[i].inJSON()
+		change(&c.List[i])
+		size += c.List[i].inJSON()
+	}
+	for i := 0; i < len(c.List) && size > childShare; i++ {
+		if o := c.List[i].Outcome; o != nil && o.Handoff == nil {
+			shed(i, func(one *Child) {
+				less := *o
+				less.Text, less.Output, less.Error = "", nil, coded(o.Error)
+				one.Outcome = &less
+			})
+		}
+	}
+	c.List = slices.DeleteFunc(c.List, func(one Child) bool {
+		drop := size > childShare && !one.live() && one.Outcome.Handoff == nil
+		if drop {
+			size -= one.inJSON()
+		}
+		return drop
+	})
+	for i := 0; i < len(c.List) && size > childShare; i++ {
+		if note := c.List[i].Suspension; note != nil {
+			shed(i, func(one *Child) {
+				one.Suspension = &agent.SuspensionNote{ID: fit(note.ID, postFrame), Kind: fit(note.Kind, postFrame), Turn: note.Turn, Since: note.Since, Open: note.Open}
+			})
+		}
+	}
+	for i := 0; i < len(c.List) && size > childShare; i++ {
+		shed(i, func(one *Child) { one.Task = "" })
+	}
+}
+
 // add remembers a child that is started, in place of the oldest that have ended.
 func (c *Children) add(one Child) {
 	ended := len(c.List) - c.countLive()
@@ -145,6 +186,7 @@ func (c *Children) add(one Child) {
 		return drop
 	})
 	c.List = append(c.List, one)
+	c.keep()
 }
 
 // owe keeps what a child has to be told when it has begun.
@@ -163,6 +205,7 @@ func (c *Children) began(i int, run string, at time.Time) (owed []agent.HoldOrde
 // ended takes how a child ended.
 func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 	one := &c.List[i]
+	kept.Session, kept.Run, kept.Agent = one.Session, one.Run, one.Agent
 	one.Status, one.Suspension, one.Heard, one.Owed, one.Outcome = kept.Status, nil, at, nil, kept
 }
 
@@ -170,7 +213,11 @@ func (c *Children) ended(i int, kept *agent.Outcome, at time.Time) {
 func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed bool) {
 	one := &c.List[i]
 	changed = one.Status != r.Status
-	one.Seq, one.Heard, one.Suspension, one.Status = r.Seq, at, r.Suspension, r.Status
+	one.Seq, one.Heard, one.Suspension, one.Status = r.Seq, at, nil, r.Status
+	if r.Suspension != nil {
+		note := r.Suspension.Bounded()
+		one.Suspension = &note
+	}
 	return changed
 }
 
@@ -265,20 +312,7 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	s.Children.ended(i, s.kept(o), s.now())
 	s.tellOfChild(agent.ChildEnded, i, o.Reason)
 	s.answerWaits()
-}
-
-// kept is what a run keeps of a child's outcome: all of it if a handoff will be made of it,
-// little else.
-func (s *step) kept(o *agent.Outcome) *agent.Outcome {
-	kept := *o
-	if o.Handoff != nil && s.End.Stopping == nil {
-		kept.Text, kept.Handoff = o.Handoff.Summary, nil
-	}
-	kept.Text = agent.Cut(kept.Text, maxChildText, len(kept.Text))
-	if len(kept.Output) > maxChildText {
-		kept.Output = nil
-	}
-	return &kept
+	s.Children.keep() // what was waited for is told
 }
 
 // reported takes what a child says of itself.
@@ -287,6 +321,8 @@ func (s *step) reported(r agent.ChildReport) error {
 	switch {
 	case r.Run != s.Run:
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
+	case !r.Status.Known():
+		return s.refuse("a report of %s has a status that is not known", r.Session)
 	case i >= 0 && s.Children.List[i].live() && r.Met != nil:
 		s.metBelow(i, *r.Met)
 		return nil
@@ -304,6 +340,7 @@ func (s *step) reported(r agent.ChildReport) error {
 		s.tellOfChild(t, i, "")
 	}
 	s.answerWaits()
+	s.Children.keep()
 	return nil
 }
 
@@ -314,7 +351,7 @@ func (s *step) tellOfChild(t agent.EventType, i int, reason string) {
 	}
 	c := s.Children.List[i]
 	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
-	s.tell(agent.Event{Type: t, Child: &agent.ChildNote{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.By, Status: c.Status, Reason: reason}})
+	s.tell(agent.Event{Type: t, Child: &agent.ChildNote{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.By, Status: c.Status, Reason: fit(reason, maxName)}})
 }
 
 // foreground reports whether a call of the turn waits for a child, or a child has yet to begin.

@@ -104,11 +104,11 @@ func (s *step) wakeIdle() {
 		why.By = s.Messages.Pending[0].Message.By
 	case len(s.Messages.Events) > 0:
 		e := s.Messages.takeEvent(0)
-		s.steer(eventMessage(e), eventSize(e))
+		s.steerEvent(e)
 		why, cause = agent.Resumed{Cause: agent.ByTriggered, Event: e.Topic, By: e.By}, fmt.Sprintf("The event %s came.", e.Topic)
 	default:
 		ticks = s.Daemon.Ticks + 1
-		s.steer(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))), 0)
+		s.steerOwn(wakeMessage(fmt.Sprintf("Your interval of %s is over, and nothing else has come. It is %s.", s.daemon().Every, s.now().Format(time.RFC3339))))
 		why, cause = agent.Resumed{Cause: agent.ByTimeout}, "Your interval is over."
 	}
 	if s.resumed.Cause == "" {

@@ -71,8 +71,14 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if r.Again {
 		return s.mayAnswer(r, d)
 	}
+	if r.Type == agent.LimitAsk && !s.mayWait(agent.TextMessage(agent.RoleUser, r.said(d.answer))) {
+		return s.fullOf("text")
+	}
 	if d.approve == nil {
 		return nil
+	}
+	if i := s.Calls.find(r.CallID); s.Calls.growth(i, d.approve.Arguments) > s.room() {
+		return s.refuseAs(agent.TooLarge, "arguments", "the arguments are too long to be kept beside what else waits: shorten them, or answer other requests first")
 	}
 	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.By != "" {
 		return s.refuseAs(agent.InvalidInput, "arguments", "the arguments of %s can't be edited: reject the call and say why", r.Call.Tool)
@@ -212,6 +218,6 @@ func (s *step) limitDecided(r Request, text string) {
 	}
 	s.renew(r.Cause)
 	if text != choiceContinue {
-		s.steer(agent.TextMessage(agent.RoleUser, text), len(text))
+		s.steer(agent.TextMessage(agent.RoleUser, text))
 	}
 }

@@ -180,7 +180,7 @@ var endEvents = map[agent.Status]agent.EventType{
 // that a run above gets of its children comes into its one history.
 const (
 	maxOutcome   = 3 << 19
-	maxEndText   = 64 << 10
+	maxEndText   = turnShare
 	maxChildSays = maxResults
 )
 
@@ -189,16 +189,7 @@ func fitOutcome(o *agent.Outcome, child bool) {
 	if child {
 		o.Text = agent.Cut(o.Text, maxChildSays, len(o.Text))
 	}
-	if len(o.Output) > 0 && len(o.Text) > maxEndText && written(o.Text)+written(o.Output) > maxOutcome {
+	if len(o.Output) > 0 && len(o.Text) > maxEndText && inJSON(o.Text)+rawInJSON(o.Output) > maxOutcome {
 		o.Text = agent.Cut(o.Text, maxEndText, len(o.Text))
 	}
-}
-
-// written is the length of a value in JSON, which may be six times that of the value.
-func written(v any) int {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return maxOutcome
-	}
-	return len(raw)
 }

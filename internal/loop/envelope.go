@@ -22,14 +22,14 @@ func childResult(call, tool string, o *agent.Outcome) agent.ToolResult {
 
 // envelope is what a model is told of a child.
 type envelope struct {
-	OK         bool              `json:"ok"`
-	Child      string            `json:"child"`
-	Status     agent.Status      `json:"status"`
-	Text       string            `json:"text,omitempty"`
-	Output     json.RawMessage   `json:"output,omitempty"`
-	Error      string            `json:"error,omitempty"`
-	Suspension *agent.Suspension `json:"suspension,omitempty"`
-	Tokens     int64             `json:"tokens_used,omitempty"`
+	OK         bool                  `json:"ok"`
+	Child      string                `json:"child"`
+	Status     agent.Status          `json:"status"`
+	Text       string                `json:"text,omitempty"`
+	Output     json.RawMessage       `json:"output,omitempty"`
+	Error      string                `json:"error,omitempty"`
+	Suspension *agent.SuspensionNote `json:"suspension,omitempty"`
+	Tokens     int64                 `json:"tokens_used,omitempty"`
 }
 
 func envelopeOf(o *agent.Outcome) envelope {
@@ -51,4 +51,35 @@ func (c Child) envelope() envelope {
 	e := envelopeOf(c.Outcome)
 	e.Child = c.Session
 	return e
+}
+
+// kept is what a run keeps of a child's outcome: the handoff only if one will be made of it.
+func (s *step) kept(o *agent.Outcome) *agent.Outcome {
+	kept := brief(o)
+	if kept.Handoff != nil && s.End.Stopping == nil {
+		kept.Text, kept.Handoff = fit(kept.Handoff.Summary, maxChildText), nil
+	}
+	return kept
+}
+
+// brief is an outcome as it is told to a run above that does not wait for it.
+func brief(o *agent.Outcome) *agent.Outcome {
+	b := *o
+	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, postFrame), fit(b.Reason, maxName)
+	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, coded(b.Error)
+	if b.Error != nil {
+		b.Error.Message = fit(o.Error.Message, maxWhy)
+	}
+	if rawInJSON(b.Output) > maxChildText {
+		b.Output = nil
+	}
+	return &b
+}
+
+// coded is an error without what it says; nil stays nil.
+func coded(e *agent.Error) *agent.Error {
+	if e == nil {
+		return nil
+	}
+	return &agent.Error{Code: fit(e.Code, postFrame), Status: fit(e.Status, postFrame), Retryable: e.Retryable}
 }

@@ -21,7 +21,7 @@ func essence(p place) string {
 	e.talk()
 	e.tree()
 	l := &s.Log
-	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, l.Bytes/alongMost
+	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, 0
 	l.Sealing, l.Fault, l.Tries, l.Again = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.Again)
 	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Budget.Deadline, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Budget.Deadline), e.left(s.Wake)
 	s.Numbers, s.Budget.Usage, s.Budget.Cost, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, agent.Usage{}, 0, 0, "", given(s.Turn.Text != "")
@@ -76,7 +76,7 @@ func (e *essential) turn() {
 	}
 	for i := range s.Calls.List {
 		c := &s.Calls.List[i]
-		c.Since, c.Request, c.Note, c.ProviderID = time.Time{}, "", "", ""
+		c.Since, c.Request, c.Note, c.ProviderID, c.Size = time.Time{}, "", "", "", 0
 		if c.Result != nil {
 			c.Result = &agent.ToolResult{Status: c.Result.Status}
 		}
@@ -84,7 +84,7 @@ func (e *essential) turn() {
 	for i := range s.Calls.List {
 		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}
-	s.Turn.TooLarge = max(-1, s.Turn.TooLarge-s.Turn.N)
+	s.Messages.PendingSize, s.Messages.EventSize, s.Messages.PostSize, s.Verbs.Size = 0, 0, 0, 0
 	s.Budget.Base = agent.Limits{Turns: s.Turn.N - s.Budget.Base.Turns}
 	s.Turn.N = min(s.Turn.N, 1)
 	s.Turn.Ask = min(s.Turn.Ask, 1)
@@ -106,6 +106,7 @@ func (e *essential) waits(stored int64) {
 		w.Seq = min(w.Seq, 1)
 	}
 	for i, r := range s.Requests.Open {
+		s.Requests.Open[i].Size = 0
 		s.Requests.Open[i].Request = agent.Request{
 			ID: "q-" + strconv.Itoa(i), Type: r.Type, Choices: r.Choices, Default: r.Default, Cause: r.Cause, Call: r.Call,
 			Deadline: e.left(r.Deadline), RemindAt: e.left(r.RemindAt),
@@ -120,7 +121,7 @@ func (e *essential) waits(stored int64) {
 		for i := range c.Any {
 			c.Any[i].At = e.left(c.Any[i].At)
 		}
-		s.Park.Conditions = c
+		s.Park.Conditions, s.Park.Size = c, 0
 	}
 	if s.End.Aborting != nil {
 		s.End.Aborting = &Aborting{Until: e.left(s.End.Aborting.Until)}

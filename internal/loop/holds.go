@@ -61,6 +61,14 @@ func (h Holds) down() (held []agent.Hold) {
 	return held
 }
 
+// bounded is a hold of which what somebody wrote is cut to a bound.
+func bounded(one agent.Hold) agent.Hold {
+	one.ID, one.Session = fit(one.ID, maxName), fit(one.Session, maxName)
+	one.From, one.Verb = fit(one.From, postFrame), fit(one.Verb, postFrame)
+	one.By, one.Reason = fit(one.By, maxBy), fit(one.Reason, maxReason)
+	return one
+}
+
 // add puts a hold in the place of a weaker one from the same side.
 func (h *Holds) add(one agent.Hold, n int) {
 	h.List = slices.DeleteFunc(h.List, func(old agent.Hold) bool { return old.From == one.From })
@@ -85,7 +93,7 @@ func (h *Holds) clear() { h.List = nil }
 // explain takes over who holds the run and why, which a step that met the hold did not know.
 func (h *Holds) explain(by, reason string) {
 	if one := h.inherited(); one != nil {
-		one.By, one.Reason = by, reason
+		one.By, one.Reason = fit(by, maxBy), fit(reason, maxReason)
 	}
 }
 
@@ -118,7 +126,7 @@ func (h *Holds) born(b agent.Birth) {
 		h.hear(one)
 	}
 	if one := strongest(b.Held); one != nil {
-		h.List = []agent.Hold{*one}
+		h.List = []agent.Hold{bounded(*one)}
 	}
 }
 
@@ -213,6 +221,7 @@ func (s *step) nextHold() int {
 
 // addHold puts a hold on the run.
 func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
+	h = bounded(h)
 	s.Holds.add(h, n)
 	s.wait(by, string(h.Verb), h.Reason)
 	s.changed = true

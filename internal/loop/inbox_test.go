@@ -90,8 +90,8 @@ func TestTheSizeOfWaitingEvents(t *testing.T) {
 			}
 			require.ErrorIs(t, refusal, agent.QueueFull)
 			require.Less(t, len(s.Messages.Events), 1000)
-			require.InDelta(t, maxEventBytes, written(s.Messages.Events), float64(2*writtenEvent(s.Messages.Events[0])))
-			require.LessOrEqual(t, written(s.Messages.Events), maxEventBytes+2)
+			require.Less(t, eventShare-s.Messages.EventSize, 2*eventInJSON(s.Messages.Events[0]))
+			require.LessOrEqual(t, written(s.Messages.Events), eventShare)
 		})
 	}
 }

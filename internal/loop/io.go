@@ -110,7 +110,9 @@ type (
 	// a call that it did not begin for that is skipped.
 	Returned struct {
 		Result agent.ToolResult
-		Hold   *agent.Heard
+		// Own means that the result is in the runtime's words: the step came to none.
+		Own  bool
+		Hold *agent.Heard
 		// Set are keys of the session's state that the call has set.
 		Set map[string]json.RawMessage
 		// Ask is what the tool asks a person, in the place of a result.
@@ -142,8 +144,6 @@ type (
 		Reason string
 		Err    *agent.Error
 	}
-	// StateTooLarge tells that the state is too large to be carried over.
-	StateTooLarge struct{}
 	// Continued is the first input of an execution that goes on with a carried state.
 	Continued struct{}
 	// Said is a verb. Its answer is an [Acknowledge].
@@ -181,30 +181,29 @@ type (
 // Proof is an approver who proved to be one, for one request.
 type Proof struct{ Request, Approver string }
 
-func (Begin) input()         {}
-func (Opened) input()        {}
-func (Located) input()       {}
-func (Imported) input()      {}
-func (Listed) input()        {}
-func (Replied) input()       {}
-func (ModelFailed) input()   {}
-func (Returned) input()      {}
-func (Slow) input()          {}
-func (Sealed) input()        {}
-func (SealFailed) input()    {}
-func (Tick) input()          {}
-func (Cancel) input()        {}
-func (Cut) input()           {}
-func (StateTooLarge) input() {}
-func (Continued) input()     {}
-func (Said) input()          {}
-func (Refused) input()       {}
-func (Folded) input()        {}
-func (ChildStarted) input()  {}
-func (ChildEnded) input()    {}
-func (Reported) input()      {}
-func (Ordered) input()       {}
-func (Leased) input()        {}
+func (Begin) input()        {}
+func (Opened) input()       {}
+func (Located) input()      {}
+func (Imported) input()     {}
+func (Listed) input()       {}
+func (Replied) input()      {}
+func (ModelFailed) input()  {}
+func (Returned) input()     {}
+func (Slow) input()         {}
+func (Sealed) input()       {}
+func (SealFailed) input()   {}
+func (Tick) input()         {}
+func (Cancel) input()       {}
+func (Cut) input()          {}
+func (Continued) input()    {}
+func (Said) input()         {}
+func (Refused) input()      {}
+func (Folded) input()       {}
+func (ChildStarted) input() {}
+func (ChildEnded) input()   {}
+func (Reported) input()     {}
+func (Ordered) input()      {}
+func (Leased) input()       {}
 
 // Effect is something to be done. What comes of it is an input.
 type Effect interface{ effect() }

@@ -39,10 +39,12 @@ type Log struct {
 
 // Sizes of the log's tail, in bytes.
 const (
-	sealAt    = 256 << 10 // past it the tail is sealed while the run goes on
-	waitAt    = 1 << 20   // past it the run waits for the store
-	alongMost = 64 << 10  // so much may go along into a new execution without being stored
+	sealAt = 256 << 10 // past it the tail is sealed while the run goes on
+	waitAt = 1 << 20   // past it the run waits for the store
 )
+
+// maxAlong is how many events may go along into a new execution without being stored.
+const maxAlong = 32
 
 // Times between attempts to seal, where the store is down.
 const (
@@ -96,7 +98,53 @@ func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
 // carries reports whether the log has to be sealed before the state is carried over. The
 // little that comes after the first seal goes along: a run to which more is said than the
 // store can follow would go on in its old execution until the server ends that.
-func (l Log) carries() bool { return l.open() && (!l.Closed || l.Bytes > alongMost) }
+func (l Log) carries() bool { return l.open() && (!l.Closed || !l.light()) }
+
+// light reports whether the tail may go along into a new execution: a few short events.
+func (l Log) light() bool {
+	if len(l.Tail) > maxAlong {
+		return false
+	}
+	size := 0
+	for _, e := range l.Tail {
+		n, short := lineInJSON(e)
+		if size += n; !short || size > alongShare {
+			return false
+		}
+	}
+	return true
+}
+
+// lineInJSON is the weight of an event that has few texts; of others it is not known.
+func lineInJSON(e agent.Event) (n int, short bool) {
+	n = lineFrame
+	switch {
+	case e.Hold != nil:
+		n += inJSON(e.Hold.By) + inJSON(e.Hold.Reason) + inJSON(e.Hold.Session)
+	case e.Answer != nil:
+		n += inJSON(e.Answer.Request) + inJSON(e.Answer.By) + inJSON(e.Answer.Approver) + inJSON(e.Answer.Reason)
+	case e.Call != nil:
+		n += inJSON(e.Call.Tool)
+	case e.Child != nil:
+		n += inJSON(e.Child.Session) + inJSON(e.Child.Agent) + maxName
+	case e.Resumed != nil:
+		n += inJSON(e.Resumed.By) + inJSON(e.Resumed.Event)
+	case e.Refusal != nil:
+		n += maxRefusal + 2*maxName + inJSON(e.Refusal.Error.Session)
+	case e.Suspension != nil && len(e.Suspension.Requests) == 0:
+		n += maxReason
+		for _, h := range e.Suspension.Held {
+			n += lineFrame + inJSON(h.By) + inJSON(h.Reason) + inJSON(h.Session)
+		}
+		if c := e.Suspension.Conditions; c != nil {
+			n += conditionsInJSON(*c)
+		}
+	case e.Type == agent.LimitExtended:
+	default:
+		return 0, false
+	}
+	return n, true
+}
 
 // seals begins a seal of all that there is.
 func (l *Log) seals() {
@@ -122,7 +170,9 @@ func (l *Log) failed() { l.Sealing, l.Sealed, l.Kept = 0, 0, nil }
 
 // retry makes the next attempt to seal later, ever more seldom.
 func (l *Log) retry(err *agent.Error, at time.Time) {
-	l.Fault, l.Again = err, at.Add(min(againFirst<<min(l.Tries, 10), againMost))
+	fault := *err
+	fault.Message, fault.Path, fault.Err = fit(fault.Message, maxReason), fit(fault.Path, maxName), nil
+	l.Fault, l.Again = &fault, at.Add(min(againFirst<<min(l.Tries, 10), againMost))
 	l.Tries++
 }
 

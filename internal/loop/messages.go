@@ -10,29 +10,28 @@ import (
 // Messages is the part that keeps what was said to the run and the model has not got.
 type Messages struct {
 	// Pending are messages that the model gets at its next turn, or when it would be done.
-	Pending []Pending `json:"pending,omitempty"`
+	Pending     []Pending `json:"pending,omitempty"`
+	PendingSize int       `json:"pending_size,omitempty"`
 	// Events wait for a daemon to deal with them, one after the other.
-	Events []agent.EmitOrder `json:"events,omitempty"`
+	Events    []agent.EmitOrder `json:"events,omitempty"`
+	EventSize int               `json:"event_size,omitempty"`
 	// Posts are the last messages and events of the session that came with an id.
-	Posts []agent.Post `json:"posts,omitempty"`
+	Posts    []agent.Post `json:"posts,omitempty"`
+	PostSize int          `json:"post_size,omitempty"`
 }
 
 // Pending is a message that the model has not got yet.
 type Pending struct {
 	Message agent.Message  `json:"message"`
 	Mode    agent.SendMode `json:"mode"`
-	// Bytes is what the message counts in the log, and among those that wait (see weight).
+	// Bytes is what the message counts in the log (see weight), and Size its length in JSON,
+	// at most.
 	Bytes int `json:"bytes,omitempty"`
+	Size  int `json:"size,omitempty"`
 }
 
-// Bounds of what waits.
-const (
-	maxPending      = 100
-	maxPendingBytes = 1 << 20
-	// maxEventBytes bounds the events that wait, as they are written: they go along into a
-	// new execution and into the session's head.
-	maxEventBytes = 512 << 10
-)
+// maxPending is how many messages wait at most.
+const maxPending = 100
 
 // A session remembers so many messages by their ids, and a daemon's so many: its senders
 // try again after a stop.
@@ -46,21 +45,20 @@ func (m Messages) clone() Messages {
 	return m
 }
 
-// size is that of the messages that wait, in bytes.
-func (m Messages) size() (n int) {
-	for _, p := range m.Pending {
-		n += p.Bytes
+// messageInJSON and eventInJSON are the lengths of what waits. An event becomes a message.
+func messageInJSON(m agent.Message) int {
+	n := messageFrame + inJSON(m.ID) + inJSON(m.By)
+	for _, p := range m.Parts {
+		n += partFrame + inJSON(p.Text)
 	}
 	return n
 }
 
-// eventBytes is the size of the events that wait, as they are written.
-func (m Messages) eventBytes() (n int) {
-	for _, e := range m.Events {
-		n += writtenEvent(e)
-	}
-	return n
+func eventInJSON(e agent.EmitOrder) int {
+	return messageFrame + partFrame + inJSON(e.ID) + inJSON(e.By) + inJSON(e.Topic) + rawInJSON(e.Payload)
 }
+
+func postInJSON(p agent.Post) int { return postFrame + inJSON(p.ID) + inJSON(p.Run) }
 
 // posted is the run that has a message; empty if none has it.
 func (m Messages) posted(id, run string) string {
@@ -83,16 +81,30 @@ func (m *Messages) post(id, run string, most int) {
 	if id == "" {
 		return
 	}
-	m.Posts = append(m.Posts, agent.Post{ID: id, Run: run})
-	if n := len(m.Posts) - most; n > 0 {
+	p := agent.Post{ID: id, Run: run}
+	m.Posts, m.PostSize = append(m.Posts, p), m.PostSize+postInJSON(p)
+	m.forget(most)
+}
+
+// forget drops the oldest ids until there are so many at most, and they keep their share.
+func (m *Messages) forget(most int) {
+	n := 0
+	for ; len(m.Posts)-n > most || m.PostSize > postShare; n++ {
+		m.PostSize -= postInJSON(m.Posts[n])
+	}
+	if n > 0 {
 		m.Posts = slices.Clone(m.Posts[n:])
 	}
 }
 
-func (m *Messages) add(p Pending) { m.Pending = append(m.Pending, p) }
+func (m *Messages) add(p Pending) {
+	m.Pending, m.PendingSize = append(m.Pending, p), m.PendingSize+p.Size
+}
 
 // first puts a message before all that wait.
-func (m *Messages) first(p Pending) { m.Pending = slices.Insert(m.Pending, 0, p) }
+func (m *Messages) first(p Pending) {
+	m.Pending, m.PendingSize = slices.Insert(m.Pending, 0, p), m.PendingSize+p.Size
+}
 
 // takes takes out the messages that the model gets now: at a turn those that steer, and
 // all when it would be done.
@@ -104,6 +116,7 @@ func (m *Messages) takes(done bool) (now []Pending) {
 			continue
 		}
 		now = append(now, p)
+		m.PendingSize -= p.Size
 	}
 	m.Pending = kept
 	return now
@@ -117,18 +130,28 @@ func (m *Messages) allSteer() {
 	}
 }
 
-func (m *Messages) queue(e agent.EmitOrder) { m.Events = append(m.Events, e) }
+func (m *Messages) queue(e agent.EmitOrder) {
+	m.Events, m.EventSize = append(m.Events, e), m.EventSize+eventInJSON(e)
+}
 
 // takeEvent takes an event out of those that wait.
 func (m *Messages) takeEvent(i int) agent.EmitOrder {
 	e := m.Events[i]
 	m.Events = slices.Concat(m.Events[:i], m.Events[i+1:]) // nil if none is left
+	m.EventSize -= eventInJSON(e)
 	return e
 }
 
 // inherit takes over what the session's runs before this one have left.
 func (m *Messages) inherit(posts []agent.Post, events []agent.EmitOrder) {
-	m.Posts, m.Events = posts, events
+	m.Posts, m.Events, m.PostSize, m.EventSize = posts, events, 0, 0
+	for _, p := range posts {
+		m.PostSize += postInJSON(p)
+	}
+	for _, e := range events {
+		m.EventSize += eventInJSON(e)
+	}
+	m.forget(len(posts))
 }
 
 // Remembered are the messages that the session's head knows by their ids. Those of a
@@ -201,19 +224,24 @@ func (s *step) send(o agent.SendOrder, id string) error {
 		return s.already()
 	case s.End.Stopping != nil:
 		return s.refuseAs(agent.Stale, "", "the run is being stopped; send when it has ended, to begin the next one")
-	case len(s.Messages.Pending) >= maxPending || s.Messages.size()+m.Size() > maxPendingBytes:
-		return s.refuseAs(agent.TooLarge, "", "%d messages wait already that the model has not got", len(s.Messages.Pending))
+	case len(s.Messages.Pending) >= maxPending || !s.mayWait(m):
+		return s.fullOf("")
 	}
 	mode := o.Mode
 	if mode == "" {
 		mode = agent.SendSteer
 	}
-	s.Messages.add(Pending{Message: m, Mode: mode, Bytes: m.Size()})
+	s.Messages.add(Pending{Message: m, Mode: mode, Bytes: m.Size(), Size: messageInJSON(m)})
 	s.post(id)
 	if mode == agent.SendInterrupt {
 		s.giveUp(0, "a message came in between")
 	}
 	return nil
+}
+
+// fullOf refuses what the model would have to be told later.
+func (s *step) fullOf(path string) error {
+	return s.refuseAs(agent.TooLarge, path, "%d messages wait already that the model has not got; at most %d may, of %d bytes in all, and fewer while people are asked about long calls", len(s.Messages.Pending), maxPending, pendingShare)
 }
 
 // emit tells of an event: one that a park waits for, or one for a daemon.
@@ -222,6 +250,8 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 	switch {
 	case s.daemon() != nil && s.posted(in.ID) != "":
 		return s.already()
+	case parked && eventInJSON(o) > s.room():
+		return s.refuseAs(agent.QueueFull, "", "too much waits for the run already; emit it again when less does")
 	case parked && s.daemon() != nil:
 		s.post(in.ID)
 		o.ID = in.ID
@@ -245,30 +275,13 @@ func (s *step) queue(o agent.EmitOrder, id string) error {
 		err := s.refuseAs(agent.Stale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
 		err.Retryable = true // it is for the session, which hears it: only not now
 		return err
-	case len(s.Messages.Events) >= most || s.Messages.eventBytes()+writtenEvent(e) > maxEventBytes:
-		return s.refuseAs(agent.QueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Messages.Events), most, maxEventBytes)
+	case len(s.Messages.Events) >= most || s.Messages.EventSize+eventInJSON(e) > eventShare || eventInJSON(e) > s.room():
+		return s.refuseAs(agent.QueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Messages.Events), most, eventShare)
 	}
 	s.Messages.queue(e)
 	s.Log.lags(true)
 	s.post(id)
 	return nil
-}
-
-// writtenEvent is the length of an event in JSON, where five characters of a payload are
-// written as six. (To write all that wait for each that comes would take long.)
-func writtenEvent(o agent.EmitOrder) int {
-	const frame = len(`,"payload":,`)
-	n := frame + len(o.Payload)
-	for _, c := range string(o.Payload) {
-		switch c {
-		case '<', '>', '&':
-			n += 5
-		case '\u2028', '\u2029':
-			n += 3
-		}
-	}
-	o.Payload = nil
-	return n + written(o)
 }
 
 // deliver says what was sent, and returns whether there was any.
@@ -283,9 +296,18 @@ func (s *step) deliver(done bool) bool {
 	return len(said) > 0
 }
 
-// steer says something at the next turn, of which so many bytes are somebody's.
-func (s *step) steer(m agent.Message, bytes int) {
-	s.Messages.add(Pending{Message: m, Mode: agent.SendSteer, Bytes: bytes})
+// steer says at the next turn what somebody has said.
+func (s *step) steer(m agent.Message) { s.steerAs(m, m.Size(), messageInJSON(m)) }
+
+// steerEvent tells of an event at the next turn, and steerOwn says something in the
+// runtime's own words, which count nothing.
+func (s *step) steerEvent(o agent.EmitOrder) {
+	s.steerAs(eventMessage(o), eventSize(o), eventInJSON(o))
+}
+func (s *step) steerOwn(m agent.Message) { s.steerAs(m, 0, messageFrame+ownWords) }
+
+func (s *step) steerAs(m agent.Message, bytes, size int) {
+	s.Messages.add(Pending{Message: m, Mode: agent.SendSteer, Bytes: bytes, Size: size})
 }
 
 // eventSize is what an event counts that the model is told of.

@@ -165,6 +165,10 @@ func (s *step) first() {
 	spec := s.bounded(*s.Spec)
 	spec.Toolset = append(slices.Clip(spec.Toolset), ownTools(spec)...)
 	s.Spec = &spec
+	if err := s.tooLong(); err != nil {
+		s.fail(err)
+		return
+	}
 	s.post(s.Origin.Start.ID)
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
@@ -188,6 +192,20 @@ func (s *step) first() {
 	s.live(Live)
 }
 
+// tooLong refuses a start of which more would have to be kept than there is room for.
+func (s *step) tooLong() *agent.Error {
+	park := s.Origin.Start.Park
+	switch n := specInJSON(s.Spec.Light()) + s.Parent.inJSON(); {
+	case n > specShare:
+		return agent.Errorf(agent.TooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).At("agent")
+	case park != nil && conditionsInJSON(*park) > s.room():
+		return agent.Errorf(agent.TooLarge, "start refused: what the run would wait for is too long to be kept").At("park")
+	case s.Origin.Start.Carry == agent.CarryCompact && !s.mayWait(inputMessage(s.Origin.Start, s.Origin.Brief)):
+		return agent.Errorf(agent.TooLarge, "start refused: the input is too long to wait for the summary that comes before it (it may have %d bytes)", pendingShare).At("input")
+	}
+	return nil
+}
+
 // firstWord says what the run was started with. A daemon that was told nothing goes
 // on with what the run before it was at, or idles.
 func (s *step) firstWord(m agent.Message) {
@@ -195,7 +213,7 @@ func (s *step) firstWord(m agent.Message) {
 	s.Daemon.keepsDue(daemon && s.Origin.Start.Carry != agent.CarryReset) // which has forgotten it
 	switch {
 	case len(m.Parts) > 0 && s.Turn.Fresh != "":
-		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer, Bytes: m.Size()})
+		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer, Bytes: m.Size(), Size: messageInJSON(m)})
 	case len(m.Parts) > 0:
 		s.say(m, m.Size())
 	case s.Origin.Start.From != nil: // it goes on where a checkpoint is
@@ -241,23 +259,11 @@ func (s *step) goesOn(head string, seq, version int64, numbers agent.Numbers, po
 	}
 }
 
-// tooLarge goes on in this execution. The state is carried over at a later turn, when less
-// waits to be answered or said; a run that rests tries it no more.
-func (s *step) tooLarge() {
-	s.Turn.stays()
-	s.settleDown()
-}
-
 // continued goes on in a new execution: timers did not come along.
 func (s *step) continued() {
 	s.Wake = time.Time{}
 	s.Parent.forgetLook()
 	s.Children.carried(s.At)
-	s.settleDown()
-}
-
-// settleDown takes up what was left off for the carry-over.
-func (s *step) settleDown() {
 	s.Log.stays()
 	s.Rest.carried()
 	if s.Life == Carrying { // else it was imported as it stood

@@ -16,12 +16,21 @@ type Parent struct {
 	// the rules that hold for its sub-agents too.
 	Beyond    []string     `json:"beyond,omitempty"`
 	Inherited []agent.Rule `json:"inherited,omitempty"`
-	// Reported means that the parent knows the run as suspended.
-	Reported bool `json:"reported,omitempty"`
+	// Told is what the parent was told last of the run's suspension; nil if it knows the run
+	// as one that goes on.
+	Told *Told `json:"told,omitempty"`
 	// LeaseAt is when a run that rests looks for its parent again; Leasing means that it
 	// is looking.
 	LeaseAt time.Time `json:"lease_at,omitzero"`
 	Leasing bool      `json:"leasing,omitempty"`
+}
+
+// Told is what of a suspension is worth another report if it changes.
+type Told struct {
+	Suspension string               `json:"suspension"`
+	Kind       agent.SuspensionKind `json:"kind"`
+	Owner      agent.Owner          `json:"owner"`
+	Open       int                  `json:"open,omitempty"` // requests
 }
 
 // reasonParent is why a run is cancelled whose parent has ended.
@@ -49,8 +58,20 @@ func (p Parent) depth() int {
 	return p.Birth.Depth
 }
 
-// knowsAs remembers how the parent knows the run.
-func (p *Parent) knowsAs(suspended bool) { p.Reported = suspended }
+// news reports whether the parent is to be told of a suspension. Each report is whole, so
+// the last one that arrives is enough, and the parent wakes for each: of answers it hears
+// when half of what it knows to be open has been decided.
+func (p Parent) news(n agent.SuspensionNote) bool {
+	t := p.Told
+	return t == nil || t.Suspension != n.ID || t.Kind != n.Kind || t.Owner != n.Owner || n.Open > t.Open || n.Open < t.Open && n.Open <= t.Open/2
+}
+
+// tells remembers what the parent is told of a suspension, and goesOn that it is told of
+// its end.
+func (p *Parent) tells(n agent.SuspensionNote) {
+	p.Told = &Told{Suspension: n.ID, Kind: n.Kind, Owner: n.Owner, Open: n.Open}
+}
+func (p *Parent) goesOn() { p.Told = nil }
 
 // lookAnew lets a run that begins to rest look soon.
 func (p *Parent) lookAnew() { p.LeaseAt = time.Time{} }
@@ -120,36 +141,48 @@ func within(ceilings [][]string, name string) bool {
 	return true
 }
 
-// report tells the parent how this run stands. That it rests for an inherited hold alone
-// is no news there.
-func (s *step) report(status agent.Status) {
-	b := s.Parent.Birth
-	if b == nil {
+// reportRest tells the parent on what this run rests, if that is news there. That it rests
+// for an inherited hold alone is none.
+func (s *step) reportRest() {
+	if s.Parent.Birth == nil || s.heldAboveOnly() && s.Parent.Told == nil {
 		return
 	}
-	r := agent.ChildReport{Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
-	if status == agent.Suspended {
-		if s.heldAboveOnly() && !s.Parent.Reported {
-			return
-		}
-		r.Suspension = s.Suspension()
-	}
-	if status == agent.Running && !s.Parent.Reported {
+	note := s.Suspension().Note(s.redacted())
+	if !s.Parent.news(note) {
 		return
 	}
-	s.Parent.knowsAs(status == agent.Suspended)
-	s.do(TellParent{Session: b.Parent.Session, Report: r})
+	s.Parent.tells(note)
+	r := s.ownReport(agent.Suspended)
+	r.Suspension = &note
+	s.tellParent(r)
+}
+
+// reportGoesOn tells a parent that knows this run as suspended that it goes on.
+func (s *step) reportGoesOn() {
+	if s.Parent.Told != nil {
+		s.Parent.goesOn()
+		s.tellParent(s.ownReport(agent.Running))
+	}
+}
+
+// ownReport is a report of this run, numbered by its log.
+func (s *step) ownReport(status agent.Status) agent.ChildReport {
+	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
+}
+
+func (s *step) tellParent(r agent.ChildReport) {
+	s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: r})
 }
 
 // reportEnd tells a parent that does not wait for the result how the run ended.
 func (s *step) reportEnd() {
-	b := s.Parent.Birth
-	if b == nil || !b.Background {
+	if b := s.Parent.Birth; b == nil || !b.Background {
 		return
 	}
-	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
-		Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq + 1, Status: s.End.Outcome.Status, Outcome: s.End.Outcome,
-	}})
+	r := s.ownReport(s.End.Outcome.Status)
+	r.Seq++ // a report of this event was one of a rest, or of work
+	r.Outcome = brief(s.End.Outcome)
+	s.tellParent(r)
 }
 
 // leaseDue is when a run that rests looks whether its parent still lives.
@@ -183,7 +216,7 @@ func (s *step) look() {
 		s.Parent.looked(s.Rest.Since, s.At)
 	}
 	if early := s.Holds.Early; early != nil {
-		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(*early)})
+		s.tellParent(s.metReport(*early))
 	}
 }
 

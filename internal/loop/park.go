@@ -16,6 +16,7 @@ type Park struct {
 	// Idle means that a daemon has nothing to deal with: the conditions say what it waits
 	// for, and it goes on for anything that comes.
 	Idle bool `json:"idle,omitempty"`
+	Size int  `json:"size,omitempty"` // of the conditions
 	// Met is what came true first, kept while a hold keeps the run from going on.
 	Met *Met `json:"met,omitempty"`
 }
@@ -37,6 +38,29 @@ func (m Met) message() agent.Message { return eventMessage(m.order()) }
 
 func metBy(e agent.EmitOrder) Met {
 	return Met{Topic: e.Topic, Payload: e.Payload, By: e.By, ID: e.ID}
+}
+
+const tooLongToWait = "Not parked: what the run would wait for is too long to be kept."
+
+func conditionsInJSON(c agent.Conditions) int {
+	n := messageFrame + inJSON(c.Input)
+	for _, one := range c.List() {
+		if n += verbFrame; one.Event != nil {
+			n += inJSON(one.Event.Topic) + rawInJSON(one.Event.Match)
+		}
+	}
+	return n
+}
+
+// size is the length in JSON of what the run waits for, and of what has come.
+func (p *Park) size() int {
+	if p == nil {
+		return 0
+	}
+	if e := p.event(); e != nil {
+		return p.Size + eventInJSON(e.order())
+	}
+	return p.Size
 }
 
 // next is the earliest time that ends the park; zero if there is none.
@@ -122,7 +146,7 @@ func absolute(c agent.Conditions, now time.Time) agent.Conditions {
 
 // park makes the run wait for conditions.
 func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
-	s.Park, s.changed = &Park{Conditions: absolute(c, s.now())}, true
+	s.Park, s.changed = &Park{Conditions: absolute(c, s.now()), Size: conditionsInJSON(c)}, true
 	s.wait(by, "park", reason)
 }
 
@@ -135,7 +159,7 @@ func (s *step) idleOn() {
 	for _, topic := range s.topics() {
 		c.Any = append(c.Any, agent.Condition{Event: &agent.EventCondition{Topic: topic}})
 	}
-	s.Park, s.changed = &Park{Conditions: c, Idle: true}, true
+	s.Park, s.changed = &Park{Conditions: c, Idle: true, Size: conditionsInJSON(c)}, true
 	s.Rest.blame(agent.BySelf, causeIdle, "") // it is held: that stands in Held
 }
 
@@ -171,7 +195,7 @@ func (s *step) unpark() {
 	if m.Topic != "" {
 		s.resumed = agent.Resumed{Cause: agent.ByTriggered, Event: m.Topic, By: m.By}
 		s.goOnWith(fmt.Sprintf("The event %s came.", m.Topic), "")
-		s.steer(m.message(), eventSize(m.order()))
+		s.steerEvent(m.order())
 		return
 	}
 	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
@@ -193,7 +217,7 @@ func (s *step) unpark() {
 // the run is told like a message that waits.
 func (s *step) unparked() {
 	if e := s.Park.event(); e != nil {
-		s.steer(e.message(), eventSize(e.order()))
+		s.steerEvent(e.order())
 	}
 	s.leavePark()
 }
@@ -210,6 +234,6 @@ func (s *step) goOnWith(cause, input string) {
 		s.Turn.notes(note + fmt.Sprintf(" and go on at %s. %s", s.now().Format(time.RFC3339), cause))
 	}
 	if input != "" {
-		s.steer(agent.TextMessage(agent.RoleUser, input), len(input))
+		s.steer(agent.TextMessage(agent.RoleUser, input))
 	}
 }

@@ -66,17 +66,18 @@ func (s *step) passOn(session, id string, c agent.Command) error {
 	return nil
 }
 
-// openBelow wants a request of a child right below to be open, and to be one that
-// a signal can answer.
+// openBelow refuses an answer to a child right below if it is known that the request is not
+// open, or that a signal can't answer it. What is not known here, the child decides.
 func (s *step) openBelow(child Child, id string) error {
-	if child.Suspension == nil {
+	n := child.Suspension
+	if n == nil {
 		return s.refuseAs(agent.Stale, "request", "run %s waits for nothing, as far as is known here", child.Session)
 	}
-	i := slices.IndexFunc(child.Suspension.Requests, func(r agent.Request) bool { return r.ID == id })
+	i := slices.IndexFunc(n.Requests, func(r agent.RequestNote) bool { return r.ID == id })
 	switch {
-	case i < 0:
+	case i < 0 && n.Open <= len(n.Requests):
 		return s.refuseAs(agent.Stale, "request", "request %s of %s is not open, as far as is known here", id, child.Session)
-	case len(child.Suspension.Requests[i].Approvers) > 0:
+	case i >= 0 && len(n.Requests[i].Approvers) > 0:
 		return s.refuseAs(agent.Denied, "request", "request %s takes the decision of an approver: say it to session %s itself", id, child.Session)
 	}
 	return nil

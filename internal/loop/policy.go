@@ -31,16 +31,25 @@ func (s *step) takeQuestions() (asked bool) {
 			s.settle(i, agent.CallRejected, wrong)
 			continue
 		}
-		asked = true
-		s.openCall(i, agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}, s.Spec.Asking, agent.BySelf, "question")
+		r := agent.Request{Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices}
+		asked = s.openCall(i, r, q.Text, s.Spec.Asking, agent.BySelf, "question") || asked
 	}
 	return asked
 }
 
-// openCall makes a call wait for the answer to a request.
-func (s *step) openCall(i int, r agent.Request, p agent.Patience, by agent.Initiator, cause string) {
-	s.Calls.await(i, s.ask(r, s.Calls.List[i].ID, p, by, cause))
+// openCall makes a call wait for the answer to a request, if both can be kept. words are what
+// somebody else than the runtime says in its text.
+func (s *step) openCall(i int, r agent.Request, words string, p agent.Patience, by agent.Initiator, cause string) (opened bool) {
+	o := Request{Request: r, CallID: s.Calls.List[i].ID}.sized(words)
+	if !s.mayKeep(i, o) {
+		s.settle(i, agent.CallRejected, tooMuchAsked)
+		return false
+	}
+	s.Calls.await(i, s.askAs(o, p, by, cause))
+	return true
 }
+
+const tooMuchAsked = "Not executed: a person has to be asked, and more would wait for people than can be kept. Ask for fewer calls at once, or for shorter ones."
 
 // takePark takes the first call of await_resumption that can be meant; faults are
 // told to the model, which goes on.
@@ -56,6 +65,8 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 		case parked:
 		case p.Err != nil:
 			s.settle(i, agent.CallRejected, p.Err.Message)
+		case conditionsInJSON(p.Conditions) > s.room():
+			s.settle(i, agent.CallRejected, tooLongToWait)
 		default:
 			parked = true
 			s.park(p.Conditions, agent.BySelf, p.Reason)
@@ -88,9 +99,9 @@ func (s *step) rule(r agent.Reply) {
 		case rule.Do == agent.Deny:
 			s.settle(i, agent.CallRejected, denied(rule, n))
 		case tool.By == agent.ByClient:
-			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), s.patience(), agent.ByPolicy, string(agent.ClientTool))
+			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), "", s.patience(), agent.ByPolicy, string(agent.ClientTool))
 		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Requests.Always, c.Tool)):
-			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Patience, agent.ByPolicy, string(agent.Approval))
+			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Reason, rule.Patience, agent.ByPolicy, string(agent.Approval))
 		}
 	}
 }

@@ -33,7 +33,12 @@ func (s *step) askFor(i int, q agent.ToolQuestion) {
 	r := agent.Request{
 		Type: agent.Question, Text: q.Text, Context: q.Context, Choices: q.Choices, Schema: q.Schema, Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool},
 	}
-	s.Calls.await(i, s.askAs(Request{Request: r, CallID: c.ID, Again: true, Kept: q.State}, s.Spec.Asking, agent.BySelf, "tool"))
+	o := Request{Request: r, CallID: c.ID, Again: true, Kept: q.State}.sized(q.Text)
+	if !s.mayKeep(i, o) {
+		s.settle(i, agent.CallFailed, "Not finished: it asked something, and more would wait for people than can be kept.")
+		return
+	}
+	s.Calls.await(i, s.askAs(o, s.Spec.Asking, agent.BySelf, "tool"))
 }
 
 // callAgain lets a call be made again that has asked for it itself.
@@ -64,6 +69,15 @@ func (s *step) mayAnswer(r Request, d decision) error {
 	}
 	if size > maxAnswers {
 		return s.refuseAs(agent.TooLarge, path, "the answers to what call %s asks would have %d bytes; at most %d are taken: shorten this one", r.CallID, size, maxAnswers)
+	}
+	a := agent.ToolAnswer{By: d.by}
+	if d.reject != nil {
+		a.Text = d.reject.Reason
+	} else {
+		a.Text, a.Data = r.said(d.answer), d.answer.Data
+	}
+	if answerInJSON(a) > s.room() {
+		return s.refuseAs(agent.TooLarge, path, "the answer is too long to be kept beside what else waits: shorten it, or answer other requests first")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 		return
 	}
 	s.endTurn()
-	s.answered(r)
+	s.answered(r, m.TextOf())
 }
 
 // message gives a reply's calls our ids and makes it a message.
@@ -96,8 +96,13 @@ func (s *step) message(r agent.Reply) agent.Message {
 	for _, p := range r.Parts {
 		if p.Type == agent.PartCall && p.Call != nil {
 			n++
+			if n > maxAsked {
+				continue
+			}
 			c := *p.Call
-			c.ID = agent.CallID(s.Turn.N, n)
+			if c.ID = agent.CallID(s.Turn.N, n); inJSON(c.ProviderID) > maxProviderID {
+				c.ProviderID = ""
+			}
 			p.Call = &c
 		}
 		m.Parts = append(m.Parts, p)
@@ -118,7 +123,7 @@ func (s *step) unusable(model, why string) {
 }
 
 // answered decides what a reply without tool calls means.
-func (s *step) answered(r agent.Reply) {
+func (s *step) answered(r agent.Reply, text string) {
 	s.Turn.end()
 	if s.End.Stopping != nil { // its text is in the handoff
 		s.Daemon.keepsDue(s.finishes() || r.OutputFault != "")
@@ -135,7 +140,7 @@ func (s *step) answered(r agent.Reply) {
 		s.repair(r.OutputFault)
 		return
 	}
-	s.complete(agent.ReasonDone, s.Turn.Text, r)
+	s.complete(agent.ReasonDone, text, r)
 }
 
 const nudgeText = "You have not called a tool. Go on with the task; when it is done, call the tool finish."

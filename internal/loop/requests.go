@@ -26,6 +26,8 @@ type Request struct {
 	Again bool `json:"again,omitempty"`
 	// Kept is what the call keeps with its question; it is handed back with the answer.
 	Kept json.RawMessage `json:"kept,omitempty"`
+	// Size is its length in JSON, at most.
+	Size int `json:"size,omitempty"`
 }
 
 // Decided is what became of a request, kept for those who come late.
@@ -57,12 +59,38 @@ func (r Requests) ids() (ids []string) {
 	return ids
 }
 
-// list is the open requests as the wire shows them.
-func (r Requests) list() (all []agent.Request) {
+func (r Requests) size() (n int) {
 	for _, o := range r.Open {
-		all = append(all, o.Request)
+		n += o.Size
 	}
-	return all
+	return n
+}
+
+// sized is a request with its length, of which words are what somebody else than the
+// runtime says in its text. Its call's arguments do not count: the call has them.
+func (r Request) sized(words string) Request {
+	r.Size = requestFrame + inJSON(words) + inJSON(r.Context) + allInJSON(r.Choices) + rawInJSON(r.Schema) + allInJSON(r.Approvers) +
+		inJSON(r.Default) + rawInJSON(r.Kept) + inJSON(r.Session)
+	return r
+}
+
+// inJSON is the length of what became of a request. How has names in it, cut to a bound.
+func (d Decided) inJSON() int { return verbFrame + maxName + inJSON(d.Approver) }
+
+// shown is an open request as the wire shows it, with the arguments of its call.
+func (s State) shown(o Request) agent.Request {
+	r := o.Request
+	i := s.Calls.find(o.CallID)
+	if r.Call == nil || o.Again || i < 0 {
+		return r
+	}
+	call := *r.Call
+	call.Arguments = s.Calls.List[i].Arguments
+	if tool, _ := s.Spec.Tool(call.Tool); r.Type == agent.Approval {
+		call.Arguments = redactedArguments(call.Arguments, tool)
+	}
+	r.Call = &call
+	return r
 }
 
 // settled is what became of a request that is not open any more.
@@ -79,14 +107,27 @@ func (r Requests) spent(id, approver string) bool {
 	return approver != "" && slices.ContainsFunc(r.Decided, func(o Decided) bool { return o.ID == id && o.Approver == approver })
 }
 
-func (r *Requests) open(o Request) { r.Open = append(r.Open, o) }
+// open keeps a request, without the arguments of its call: the call has them.
+func (r *Requests) open(o Request) {
+	if o.Call != nil {
+		call := *o.Call
+		call.Arguments = nil
+		o.Call = &call
+	}
+	r.Open = append(r.Open, o)
+}
 
 // close takes a request from the open ones, and remembers what became of it.
 func (r *Requests) close(d Decided) {
+	d.How = fit(d.How, maxName)
 	r.Open = slices.DeleteFunc(r.Open, func(o Request) bool { return o.ID == d.ID })
 	r.Decided = append(r.Decided, d)
-	if n := len(r.Decided) - maxDecided; n > 0 {
-		r.Decided = slices.Clone(r.Decided[n:])
+	size := 0
+	for i, d := range slices.Backward(r.Decided) {
+		if size += d.inJSON(); size > pastShare || len(r.Decided)-i > maxDecided {
+			r.Decided = slices.Clone(r.Decided[i+1:])
+			return
+		}
 	}
 }
 
@@ -94,7 +135,11 @@ func (r *Requests) close(d Decided) {
 func (r *Requests) drop() { r.Open = nil }
 
 // always lets a tool's calls be made without asking.
-func (r *Requests) always(tool string) { r.Always = append(r.Always, tool) }
+func (r *Requests) always(tool string) {
+	if !slices.Contains(r.Always, tool) {
+		r.Always = append(r.Always, tool)
+	}
+}
 
 func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
 
@@ -144,11 +189,7 @@ func (r Request) memo() agent.MemoRequest {
 	return m
 }
 
-// ask opens a request and returns its id.
-func (s *step) ask(r agent.Request, call string, p agent.Patience, by agent.Initiator, cause string) string {
-	return s.askAs(Request{Request: r, CallID: call}, p, by, cause)
-}
-
+// askAs opens a request and returns its id.
 func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause string) string {
 	r := &o.Request
 	s.wait(by, cause, r.Text)
@@ -163,8 +204,7 @@ func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause stri
 	}
 	s.Requests.open(o)
 	s.changed = true
-	told := o.Request
-	s.record(agent.Event{Type: agent.RequestOpened, Request: &told})
+	s.record(agent.Event{Type: agent.RequestOpened, Request: r})
 	return r.ID
 }
 
@@ -181,9 +221,9 @@ func (s *step) askLimit(err *agent.Error) {
 	if d := s.Spec.Asking.Default; d == choiceContinue || d == choiceStop {
 		p.Default = d
 	}
-	s.ask(agent.Request{
+	s.askAs(Request{Request: agent.Request{
 		Type: agent.LimitAsk, Text: err.Message, Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
-	}, "", p, agent.ByPolicy, string(err.Code))
+	}}.sized(""), p, agent.ByPolicy, string(err.Code))
 }
 
 // decided closes a request that nobody answered.

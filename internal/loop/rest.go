@@ -102,7 +102,7 @@ func (s *step) wait(by agent.Initiator, cause, reason string) {
 		return
 	}
 	s.Numbers.Suspension++
-	s.Rest.Wait = &Wait{ID: agent.SuspensionID(s.Numbers.Suspension), By: by, Cause: cause, Reason: reason, Turn: s.Turn.N, At: s.At}
+	s.Rest.Wait = &Wait{ID: agent.SuspensionID(s.Numbers.Suspension), By: by, Cause: cause, Reason: fit(reason, maxReason), Turn: s.Turn.N, At: s.At}
 }
 
 // waits reports whether something keeps the run from its next step.
@@ -136,7 +136,7 @@ func (s *step) unsaved() { s.Rest.Wait.Saved = false }
 func (s *step) tellSuspended() {
 	s.Rest.Wait.Saved, s.changed = true, false
 	s.do(Publish{})
-	s.report(agent.Suspended)
+	s.reportRest()
 }
 
 // stored reports whether the suspension is in the store, so that the run may say that it
@@ -162,6 +162,6 @@ func (s *step) goOn() {
 	r := s.resumed
 	r.Suspension = id
 	s.record(agent.Event{Type: agent.RunResumed, Resumed: &r})
-	s.report(agent.Running)
+	s.reportGoesOn()
 	s.do(Publish{})
 }

@@ -29,7 +29,6 @@ var rules = []rule{
 	}, (*step).giveUpForRoom},
 
 	{"seal the log before a new execution", func(s *step) bool { return s.Life == Carrying && s.Log.carries() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
-	{"hand the state on to a new execution", func(s *step) bool { return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.carries() }, (*step).handOn},
 	{"seal the log of a run that ends", func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
 	{"end when all is stored and no sub-agent works", func(s *step) bool {
 		return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.keepEnd(s.At)
@@ -60,6 +59,7 @@ var rules = []rule{
 	}, (*step).tellSuspended},
 	{"store what waits for a daemon that rests", func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.seal(false) }},
 	{"seal a long tail while the run goes on", func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
+	{"hand the state on to a new execution", func(s *step) bool { return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.carries() }, (*step).handOn},
 }
 
 // maxFired is more rules than one input can make apply: past it two rules undo each other.
@@ -106,9 +106,9 @@ func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
 
 // carriesOver reports whether the run goes on in a new execution: it rests, or is between
-// two turns, no call waits for a sub-agent, and its state is not known to be too large.
+// two turns, and no call waits for a sub-agent.
 func (s *step) carriesOver() bool {
 	between := s.ready() && s.End.Stopping == nil || s.works() && s.Rest.resting()
 	due := s.Full || reached(s.Rest.carryAt(), s.At)
-	return between && due && !s.foreground() && !s.Turn.tooLarge()
+	return between && due && !s.foreground()
 }

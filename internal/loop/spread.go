@@ -99,7 +99,9 @@ func (s *step) heldAbove(o agent.HoldOrder) error {
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
 	known := old == nil || knows(o.Heard, heardOf(*old))
 	for _, h := range o.Heard {
-		s.Holds.hear(h)
+		if s.above(h.Session) { // of others no step of this run asks
+			s.Holds.hear(h)
+		}
 	}
 	switch {
 	case s.End.Stopping != nil || !known:
@@ -171,7 +173,7 @@ func (s *step) metBelow(child int, h agent.Heard) {
 	case h.Session == s.Session:
 		s.outdated(h)
 	case s.Parent.Birth != nil && s.above(h.Session):
-		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(h)})
+		s.tellParent(s.metReport(h))
 		return
 	}
 	s.tellChild(child, s.pass(agent.Resume, 0))
@@ -179,7 +181,9 @@ func (s *step) metBelow(child int, h agent.Heard) {
 
 // metReport is the report of a hold that was met, and not told.
 func (s *step) metReport(h agent.Heard) agent.ChildReport {
-	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: s.Status(), Met: &h}
+	r := s.ownReport(s.Status())
+	r.Met = &h
+	return r
 }
 
 // leaveChildren ends what still works below: no child outlives its parent.

@@ -88,8 +88,6 @@ func (s *step) receive(in Input) error {
 		return s.cancelled(agent.ReasonRequested)
 	case Cut:
 		return s.cut(in)
-	case StateTooLarge:
-		return s.expect(Carrying, s.tooLarge)
 	case Continued:
 		return s.expect(Carrying, s.continued)
 	case Said:

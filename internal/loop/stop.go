@@ -94,7 +94,7 @@ func (s *step) stopChildren(o agent.StopOrder) {
 // dropRequests closes what was asked: it goes into the handoff.
 func (s *step) dropRequests() {
 	for _, r := range slices.Clone(s.Requests.Open) {
-		s.End.closes(r.Request)
+		s.End.closes(s.shown(r))
 		if i := s.Calls.find(r.CallID); i >= 0 {
 			s.skip(i, whyStopped+" before this was answered")
 		}

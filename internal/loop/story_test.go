@@ -189,8 +189,6 @@ func (p *player) input(verb, rest string) Input {
 			Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: f[1]}},
 			Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFrom: int64(from)},
 		}}
-	case "heavy":
-		return StateTooLarge{}
 	case "cut": // the workflow was terminated
 		return Cut{Reason: agent.ReasonTerminated}
 	case "not-opened":

@@ -19,7 +19,7 @@ type Turn struct {
 	Ask   int64     `json:"ask,omitempty"`
 	// Summary is what the summary is for that the model is asked for.
 	Summary Summary `json:"summary,omitempty"`
-	Text    string  `json:"text,omitempty"` // the last that the model said
+	Text    string  `json:"text,omitempty"` // the beginning of the last that the model said
 
 	// Nudged, Repaired and Retried count how often in a row the model has only talked,
 	// missed the schema, or sent a reply that was of no use.
@@ -35,10 +35,10 @@ type Turn struct {
 	// ForceFit means that the conversation was compacted in this turn: what is still too
 	// long for the model's window is cut.
 	ForceFit bool `json:"force_fit,omitempty"`
-	// TooLarge is one more than the turn in which the state was too large to be carried
-	// over; zero if it never was.
-	TooLarge int `json:"too_large,omitempty"`
 }
+
+// maxLast bounds what is kept of the last text. The transcript has all of it.
+const maxLast = turnShare - 4<<10
 
 // Repeat counts equal calls in a row.
 type Repeat struct {
@@ -58,9 +58,6 @@ const (
 
 // inFlight reports whether the model is at work.
 func (t Turn) inFlight() bool { return t.Phase == Asking || t.Phase == Summing }
-
-// tooLarge reports whether the state was too large to be carried over in this turn.
-func (t Turn) tooLarge() bool { return t.TooLarge == t.N+1 }
 
 // next numbers a new turn.
 func (t *Turn) next() { t.N, t.ForceFit = t.N+1, false }
@@ -92,7 +89,7 @@ func (t *Turn) end() {
 func (t *Turn) said(text string) {
 	t.Retried = 0
 	if text != "" {
-		t.Text = text
+		t.Text = agent.Cut(text, bytesIn(text, maxLast), len(text))
 	}
 }
 
@@ -139,9 +136,6 @@ func (t *Turn) asIs()           { t.Fresh = "" }
 
 // fits remembers that the conversation was compacted for this turn.
 func (t *Turn) fits() { t.ForceFit = true }
-
-// stays remembers that the state was too large to be carried over in this turn.
-func (t *Turn) stays() { t.TooLarge = t.N + 1 }
 
 // nextTurn asks the model again.
 func (s *step) nextTurn() {

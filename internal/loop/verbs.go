@@ -13,6 +13,7 @@ import (
 type Verbs struct {
 	// Processed are the last verbs with an id, and what became of them.
 	Processed []Processed `json:"processed,omitempty"`
+	Size      int         `json:"size,omitempty"` // of the processed
 	// Refused are the last that were refused and could not be told.
 	Refused []agent.RefusedVerb `json:"refused,omitempty"`
 }
@@ -31,7 +32,8 @@ type Processed struct {
 const (
 	maxProcessed = 1000
 	maxRefused   = 8
-	maxRefusal   = 1 << 10 // bytes of why
+	maxRefusal   = 1 << 10 // the weight of why
+	maxName      = 256     // that of the field, and of the verb
 )
 
 func (v Verbs) clone() Verbs {
@@ -53,11 +55,17 @@ func (v *Verbs) processed(p Processed) {
 	if p.ID == "" {
 		return
 	}
-	v.Processed = append(v.Processed, p)
-	if n := len(v.Processed) - maxProcessed; n > 0 {
+	v.Processed, v.Size = append(v.Processed, p), v.Size+p.inJSON()
+	n := 0
+	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare; n++ {
+		v.Size -= v.Processed[n].inJSON()
+	}
+	if n > 0 {
 		v.Processed = slices.Clone(v.Processed[n:])
 	}
 }
+
+func (p Processed) inJSON() int { return verbFrame + inJSON(p.ID) + len(p.Suspension) }
 
 // refused remembers a verb that was refused and could not be told.
 func (v *Verbs) refused(r agent.RefusedVerb) {
@@ -164,6 +172,10 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	if s.Holds.own() == nil && s.Park == nil {
 		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer those")
 	}
+	message := agent.TextMessage(agent.RoleUser, o.Message)
+	if message.By = o.By; o.Message != "" && !s.mayWait(message) {
+		return s.fullOf("message")
+	}
 	if s.resumed.Cause == "" {
 		s.resumed = agent.Resumed{Cause: agent.ByOperator, By: o.By}
 	}
@@ -174,16 +186,14 @@ func (s *step) resume(o agent.ResumeOrder) error {
 	} else if !s.idling() {
 		s.leavePark()
 	} else if o.Message == "" {
-		s.steer(wakeMessage("Somebody resumed you, and said no more."), 0)
+		s.steerOwn(wakeMessage("Somebody resumed you, and said no more."))
 	}
 	s.goOnWith("Somebody resumed you.", "")
 	if o.Fresh {
 		s.fresh()
 	}
 	if o.Message != "" {
-		m := agent.TextMessage(agent.RoleUser, o.Message)
-		m.By = o.By
-		s.steer(m, m.Size())
+		s.steer(message)
 	}
 	return nil
 }
@@ -224,8 +234,8 @@ func (s *step) already() error { s.effect = agent.Already; return nil }
 // refusedVerb remembers a verb that was refused and could not be told.
 func (s *step) refusedVerb(in Refused) {
 	why := *in.Err
-	why.Message = agent.Cut(why.Message, maxRefusal, len(why.Message))
-	r := agent.RefusedVerb{Verb: in.Verb, How: "signal", At: s.now(), Error: &why}
+	why.Message, why.Path = fit(why.Message, maxRefusal), fit(why.Path, maxName)
+	r := agent.RefusedVerb{Verb: fit(in.Verb, maxName), How: "signal", At: s.now(), Error: &why}
 	s.Verbs.refused(r)
 	if s.Life != Ended { // what is stored then is all: the status alone shows it
 		s.tell(agent.Event{Type: agent.VerbRefused, Refusal: &r})

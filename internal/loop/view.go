@@ -113,7 +113,9 @@ func (s State) Suspension() *agent.Suspension {
 	}
 	switch v.Kind {
 	case agent.InputRequired:
-		v.Requests = s.Requests.list()
+		for _, o := range s.Requests.Open {
+			v.Requests = append(v.Requests, s.shown(o))
+		}
 	case agent.WaitingFor:
 		conditions := s.Park.Conditions
 		v.Conditions = &conditions
@@ -164,7 +166,11 @@ func heardAs(topic string) string {
 // Nodes is the run and what it has heard of its sub-agents, for the query tree.
 func (s State) Nodes() []agent.Node {
 	own := agent.Node{
-		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Suspension: s.Suspension(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
+		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
+	}
+	if open := s.Suspension(); open != nil {
+		note := open.Note(s.redacted())
+		own.Suspension = &note
 	}
 	if b := s.Parent.Birth; b != nil {
 		own.Parent, own.Depth = b.Parent.Session, b.Depth

@@ -1,0 +1,160 @@
+package loop
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// How large a state can become.
+//
+// A new execution gets the state as JSON in one payload, of which the server takes 2 MiB.
+// maxState leaves room for a codec that writes it as base64. It is the sum of shares: each
+// part keeps to its own, whatever comes. What can be read elsewhere is shed, the oldest
+// first: texts of children that have ended, then these children; verbs that were processed;
+// ids of messages; requests that were decided. What waits for somebody shares one room: of
+// messages, events, requests, calls and conditions, what does not fit is refused when it
+// comes, and nothing that was taken is lost.
+//
+// A size is what a value takes in JSON at most, counted from what histories have recorded.
+// What an encoder really writes decides nothing, and the runtime's own words count as
+// frames: to reword one must not move what is refused in a history that is replayed.
+const (
+	maxState = 1500 << 10
+
+	waitShare   = 748 << 10 // what waits for somebody: see room
+	childShare  = 208 << 10 // Children
+	verbShare   = 120 << 10 // Verbs.Processed
+	refuseShare = 16 << 10  // Verbs.Refused
+	fixedShare  = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
+	specShare   = 96 << 10  // Spec and Parent
+	postShare   = 96 << 10  // Messages.Posts
+	turnShare   = 64 << 10  // Turn
+	alongShare  = 40 << 10  // Log, without what is sealed
+	pastShare   = 32 << 10  // Requests.Decided
+)
+
+// Shares within waitShare: something is left for a turn's calls, whatever else waits.
+const (
+	pendingShare = 240 << 10
+	eventShare   = 384 << 10
+)
+
+// Frames are what a value takes beside its texts: names of fields, numbers, times.
+const (
+	messageFrame = 320
+	partFrame    = 48
+	callFrame    = 700 // with a remark, and that the result is cut
+	requestFrame = 640 // with the run
+	childFrame   = 240
+	noteFrame    = 160 // of a suspension
+	outcomeFrame = 820 // with the usage and the reason
+	verbFrame    = 96
+	postFrame    = 24
+	lineFrame    = 512
+	ownWords     = 1 << 10 // of the runtime, in a message or a result
+	maxReason    = 1 << 10
+	maxWhy       = 512 // why a child failed
+	maxBy        = 256 * escaped
+)
+
+// inJSON is how long a text is in JSON at most, without its quotes.
+func inJSON[T ~string](text T) (n int) {
+	for i := 0; i < len(text); {
+		long, size := runeInJSON(string(text[i:]))
+		n += long
+		i += size
+	}
+	return n
+}
+
+// runeInJSON is the length of a text's first character in JSON, and in bytes.
+func runeInJSON(text string) (most, size int) {
+	if c := text[0]; c < utf8.RuneSelf {
+		return asciiInJSON[c], 1
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
+		return escaped, size
+	}
+	return size, size
+}
+
+// escaped is the length of a character that is written as \u0000.
+const escaped = 6
+
+var asciiInJSON = func() (w [utf8.RuneSelf]int) {
+	for c := range w {
+		switch {
+		case c < ' ', c == '<', c == '>', c == '&', c == 0x7f:
+			w[c] = escaped
+		case c == '"', c == '\\':
+			w[c] = 2
+		default:
+			w[c] = 1
+		}
+	}
+	return w
+}()
+
+// rawInJSON is how long a JSON value is within JSON at most, also as a text.
+func rawInJSON(raw json.RawMessage) int { return inJSON(string(raw)) }
+
+func allInJSON[T ~string](texts []T) (n int) {
+	for _, t := range texts {
+		n += inJSON(t) + len(`"",`)
+	}
+	return n
+}
+
+// bytesIn is how many bytes of a text are no longer in JSON than most.
+func bytesIn(text string, most int) int {
+	if len(text)*escaped <= most {
+		return len(text)
+	}
+	for i, n := 0, 0; i < len(text); {
+		long, size := runeInJSON(text[i:])
+		if n += long; n > most {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// fit is the beginning of a text that is no longer in JSON than most.
+func fit[T ~string](text T, most int) T {
+	n := bytesIn(string(text), most)
+	if n == len(text) {
+		return text
+	}
+	return T(strings.ToValidUTF8(string(text[:bytesIn(string(text), most-len("…"))]), "") + "…")
+}
+
+// room is how much more may wait for somebody.
+func (s State) room() int {
+	return waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
+}
+
+// mayKeep reports whether a call can be kept with what people are asked about it.
+func (s State) mayKeep(i int, o Request) bool {
+	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.room()
+}
+
+// mayWait reports whether a message can wait for the model.
+func (s State) mayWait(m agent.Message) bool {
+	n := messageInJSON(m)
+	return s.Messages.PendingSize+n <= pendingShare && n <= s.room()
+}
+
+// resultRoom is how long the text of a call's result may be. It is bounded if the run
+// may rest before the turn ends.
+func (s State) resultRoom(i int) int {
+	if !s.Calls.rests() {
+		return maxState
+	}
+	c := s.Calls.List[i]
+	return max(ownWords, s.room()+c.kept()-callFrame-c.edits())
+}

@@ -1,0 +1,387 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// written is the length of a value in JSON.
+func written(v any) int {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return len(raw)
+}
+
+// No text is longer in JSON than is counted, and what is cut to a length has it at most.
+func TestNothingIsLongerThanIsCounted(t *testing.T) {
+	hostile := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\x00\x01\b\f\n\x1f\x7f<>&\"\\/\u2028\u2029\ufffdé𝄐x"))),
+		rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+	rapid.Check(t, func(t *rapid.T) {
+		text := hostile.Draw(t, "text")
+		require.LessOrEqual(t, written(text)-2, inJSON(text))
+		var back string
+		raw, err := json.Marshal(text)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(raw, &back))
+		require.LessOrEqual(t, written(back)-2, inJSON(text), "nor does what came of it")
+		require.LessOrEqual(t, written(json.RawMessage(raw)), rawInJSON(raw))
+		require.LessOrEqual(t, written(string(raw))-2, rawInJSON(raw), "JSON as a text")
+		most := rapid.IntRange(3, 100).Draw(t, "most")
+		require.LessOrEqual(t, inJSON(fit(text, most)), most)
+		require.True(t, strings.HasPrefix(text, text[:bytesIn(text, most)]))
+		require.LessOrEqual(t, inJSON(text[:bytesIn(text, most)]), most)
+	})
+}
+
+// stuffed is a run in the middle of filling up.
+type stuffed struct {
+	*player
+	n int // counts what was said
+}
+
+const hostile = "\x01"
+
+func times(n int) string { return strings.Repeat(hostile, n) }
+
+// try steps an input that may be refused.
+func (p *stuffed) try(in Input) error {
+	p.n++
+	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full}, in)
+	if err == nil {
+		checkInvariants(p.t, p.state, next, effects)
+		p.state = next
+	}
+	return err
+}
+
+func (p *stuffed) must(in Input) { require.NoError(p.t, p.try(in)) }
+
+func (p *stuffed) id() string { return fmt.Sprintf("%s%04d", times(agent.MaxIDLength-4), p.n) }
+
+// stuff begins a daemon whose session, agent, labels, and what was left to it, are as much
+// as may be.
+func stuff(t require.TestingT) *stuffed {
+	p := &stuffed{player: &player{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 123_000_000, time.UTC)}}
+	labels := map[string]string{}
+	for i := range agent.MaxLabels {
+		labels[fmt.Sprintf("%s%02d", times(62), i)] = times(256)
+	}
+	p.must(Begin{Session: strings.Repeat("s", 215), Run: strings.Repeat("r", 36), Start: agent.Start{Agent: "a", Labels: labels, Input: agent.Input{Text: "\x02" + times(1000)}}})
+	spec := agent.Spec{V: 1, Definition: agent.Definition{
+		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
+		Rules: []agent.Rule{{Do: agent.Ask}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1_000_000},
+	}}
+	spec.Definition = spec.WithDefaults()
+	for i := range 128 {
+		spec.Toolset = append(spec.Toolset, agent.ToolSpec{Name: fmt.Sprintf("%s_%03d", strings.Repeat("t", 58), i)})
+	}
+	for _, more := spec, 1<<16; more > 0; more /= 2 { // as many rules as are taken
+		spec.Nudge += times(more)
+		if specInJSON(spec) > specShare-30<<10 {
+			spec.Nudge = spec.Nudge[:len(spec.Nudge)-more]
+		}
+	}
+	in := Opened{Spec: &spec}
+	for i := range 1000 {
+		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36)})
+	}
+	p.must(in)
+	p.settles()
+	return p
+}
+
+// settles seals what there is to seal.
+func (p *stuffed) settles() {
+	for p.state.Log.Sealing > 0 {
+		p.must(Sealed{Head: strings.Repeat("d", 64), Seq: p.state.Log.Sealing})
+	}
+}
+
+// asksFor lets the model ask for calls.
+func (p *stuffed) asksFor(text string, calls ...agent.ToolCall) {
+	r := agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartText, Text: text}}}
+	for _, c := range calls {
+		c.ProviderID = times(256)
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+	}
+	p.must(Replied{Ask: p.state.Turn.Ask, Reply: r})
+	p.settles()
+}
+
+// children gives work to as many as may work, in the background, and then some have ended.
+func (p *stuffed) children(n int) {
+	for range n {
+		p.asksFor("", agent.ToolCall{Tool: "subagent__" + strings.Repeat("b", 32), Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d%s","background":true}`, p.n, strings.Repeat(`\u0001`, 120)))})
+		if i := len(p.state.Children.List) - 1; i >= 0 && !p.state.Children.List[i].Started {
+			p.must(ChildStarted{Session: p.state.Children.List[i].Session, Run: strings.Repeat("r", 36)})
+		}
+		p.settles()
+	}
+}
+
+// A state that is full in each of its parts, with characters of which JSON makes six, can
+// be carried over.
+func TestAFullStateCanBeCarriedOver(t *testing.T) {
+	p := stuff(t)
+	require.Equal(t, Asking, p.state.Turn.Phase)
+	p.asksFor(times(1<<20), agent.ToolCall{Tool: "x", Arguments: json.RawMessage("{}")})
+	for i := range 130 { // names that the model invents
+		p.asksFor("", agent.ToolCall{Tool: fmt.Sprintf("%s_%d", strings.Repeat("u", 58), i), Arguments: json.RawMessage("{}")})
+	}
+	p.children(300)
+	for i, c := range slices.Clone(p.state.Children.List) {
+		if i%2 == 0 {
+			p.must(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{
+				V: 1, Type: "outcome", Session: c.Session, Run: c.Run, Agent: c.Agent, Status: agent.Failed, Reason: times(1000), Text: times(100_000),
+				Output: json.RawMessage(`"` + strings.Repeat("<", 2000) + `"`), Error: &agent.Error{Code: agent.ChildFailed, Message: times(100_000), Path: times(1000)},
+				Usage: agent.Usage{Input: 1e12, Output: 1e12}, Cost: 1e12, Turns: 1e9, Tools: make([]agent.ToolCount, 129),
+			}})
+		}
+	}
+	p.children(200)
+	for _, c := range p.state.Children.List {
+		n := agent.SuspensionNote{ID: times(100), Kind: agent.InputRequired, Reason: times(1000), Owner: agent.OwnedByOperator}
+		for range 64 {
+			n.Requests = append(n.Requests, agent.RequestNote{ID: times(64), Type: agent.Approval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
+		}
+		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: 1 << 60, Status: agent.Suspended, Suspension: &n}})
+	}
+	require.Equal(t, maxWorking, p.state.Children.countLive())
+	for range 70 { // questions that were decided
+		p.asksFor("", agent.ToolCall{Tool: agent.AskUserTool, Arguments: json.RawMessage(fmt.Sprintf(`{"question":"%d?"}`, p.n))})
+		p.must(Said{ID: p.id(), Command: agent.AnswerOrder{Order: agent.Order{By: times(256)}, Request: p.state.Requests.Open[0].ID, Text: "x"}})
+		p.settles()
+	}
+	for range 600 {
+		p.must(Said{ID: p.id(), Command: agent.PauseOrder{}})
+		p.must(Said{ID: p.id(), Command: agent.ResumeOrder{}})
+		p.settles()
+	}
+	for range 10 {
+		p.must(Refused{Verb: times(1000), Err: &agent.Error{Code: agent.InvalidInput, Message: times(100_000), Path: times(512), Session: p.state.Session, Run: p.state.Run}})
+	}
+	p.fill()
+	p.must(Said{ID: p.id(), Command: agent.PauseOrder{Order: agent.Order{By: times(256)}, Reason: times(60_000)}})
+	p.carry(t)
+}
+
+// fill lets calls wait for people, and messages and events for the model, until no more
+// is taken.
+func (p *stuffed) fill() {
+	var calls []agent.ToolCall
+	for i := range 200 {
+		calls = append(calls, agent.ToolCall{Tool: p.state.Spec.Toolset[i%10].Name, Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d,"text":"%s"}`, i, strings.Repeat("<", 1+1500*(i%4))))})
+	}
+	r := agent.Reply{Finish: agent.FinishCalls}
+	for i, c := range calls {
+		r.Parts = append(r.Parts, agent.Part{Type: agent.PartCall, Call: &c})
+		r.Rules = append(r.Rules, map[bool][]int{true: {0}}[i%3 > 0])
+	}
+	p.must(Replied{Ask: p.state.Turn.Ask, Reply: r})
+	for asked := true; asked; {
+		asked = false
+		for _, c := range p.state.Calls.List {
+			if c.State == Active {
+				asked = true
+				in := Returned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: times(100_000)}, Set: map[string]json.RawMessage{c.ID: json.RawMessage(`"` + strings.Repeat("&", 30_000) + `"`)}}
+				if len(p.state.Requests.Open)%2 == 0 {
+					in.Ask = &agent.ToolQuestion{Text: times(4000), Context: times(4000), Choices: slices.Repeat([]string{times(200)}, 16), State: json.RawMessage(`"` + strings.Repeat(">", 16_000) + `"`)}
+				}
+				p.must(in)
+			}
+		}
+	}
+	p.settles()
+	for i, o := range p.state.Requests.Open { // more comes with the answers
+		if o.Again && i%2 == 0 {
+			_ = p.try(Said{ID: p.id(), Command: agent.AnswerOrder{Request: o.ID, Data: json.RawMessage(`"` + strings.Repeat("<", 50_000) + `"`)}})
+		} else if o.Type == agent.Approval && i%2 == 0 {
+			_ = p.try(Said{ID: p.id(), Command: agent.ApproveOrder{Request: o.ID, Arguments: json.RawMessage(`{"text":"` + strings.Repeat("<", 20_000) + `"}`)}})
+		}
+	}
+	for size := 100_000; size > 0; size /= 2 {
+		for p.try(Said{ID: p.id(), Command: agent.SendOrder{Order: agent.Order{By: times(256)}, Text: times(size), Mode: agent.SendQueue}}) == nil {
+		}
+		for p.try(Said{ID: p.id(), Command: agent.EmitOrder{Order: agent.Order{By: times(256)}, Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("<", size) + `"`)}}) == nil {
+		}
+	}
+	p.settles()
+}
+
+// carry makes the run go on in a new execution, and measures what it takes with it.
+func (p *stuffed) carry(t *testing.T) {
+	p.settles()
+	require.True(t, p.state.Rest.resting(), p.state.at())
+	p.full = true
+	p.must(Tick{})
+	require.Equal(t, Carrying, p.state.Life)
+	for range 20 {
+		p.must(Refused{Verb: times(1000), Err: &agent.Error{Code: agent.InvalidInput, Message: times(100_000), Path: times(512)}})
+	}
+	p.settles()
+	require.True(t, p.state.Log.Closed)
+	s := p.state
+	for name, part := range map[string]struct {
+		of    any
+		share int
+	}{
+		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
+		"children":   {s.Children, childShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Posts, postShare}, "turn": {s.Turn, turnShare},
+		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
+		"the rest": {[]any{s.Holds, s.Rest, s.Origin, s.Budget, s.Stint, s.Numbers, s.Calls.Counts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
+	} {
+		t.Logf("%s: %d of %d bytes", name, written(part.of), part.share)
+		require.LessOrEqual(t, written(part.of), part.share, name)
+	}
+	t.Logf("in all: %d of %d bytes", written(s), maxState)
+	require.LessOrEqual(t, written(s), maxState)
+}
+
+// Whatever comes, in whatever sizes and order: wherever a run could go on in a new
+// execution, its state could go along.
+func TestWhateverComesCanBeCarriedOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := stuff(t)
+		for range rapid.IntRange(10, 60).Draw(t, "steps") {
+			p.anything(t)
+			if p.state.Life == Ended {
+				return
+			}
+			p.settles()
+			s := p.state
+			s.Log.Tail = nil // it is sealed before
+			if s.Life == Live && (s.ready() || s.Rest.resting()) && !(&step{State: s}).foreground() {
+				require.LessOrEqual(t, written(s), maxState-alongShare)
+			}
+		}
+	})
+}
+
+// anything gives the run something that may come, as large as it may be or small.
+func (p *stuffed) anything(t *rapid.T) {
+	size := func(most int) string {
+		unit := rapid.SampledFrom([]string{hostile, "x", "<", "\u2028", "\xff"}).Draw(t, "unit")
+		return strings.Repeat(unit, rapid.SampledFrom([]int{1, most / 20, most / 3, most}).Draw(t, "size")/len(unit)+1)
+	}
+	raw := func(most int) json.RawMessage {
+		unit := rapid.SampledFrom([]string{"x", "<", `\"`, "\u2028"}).Draw(t, "unit")
+		return json.RawMessage(`"` + strings.Repeat(unit, rapid.SampledFrom([]int{1, most / 20, most}).Draw(t, "size")/len(unit)) + `"`)
+	}
+	s, order := p.state, agent.Order{By: size(256)}
+	said := func(c agent.Command) {
+		_ = p.try(Said{ID: p.id(), Command: c})
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0:
+		said(agent.SendOrder{Order: order, Text: size(400_000), Mode: rapid.SampledFrom([]agent.SendMode{agent.SendSteer, agent.SendQueue}).Draw(t, "mode")})
+	case 1:
+		said(agent.EmitOrder{Order: order, Topic: "t", Payload: raw(60_000)})
+	case 2:
+		said(agent.PauseOrder{Order: order, Reason: size(60_000)})
+	case 3:
+		said(agent.ResumeOrder{Order: order, Message: size(400_000)})
+	case 4:
+		_ = p.try(Refused{Verb: size(1000), Err: agent.Errorf(agent.InvalidInput, "%s", size(10_000))})
+	case 5, 6:
+		for _, o := range slices.Clone(s.Requests.Open) {
+			switch rapid.IntRange(0, 3).Draw(t, "answer") {
+			case 0:
+				said(agent.ApproveOrder{Order: order, Request: o.ID, Arguments: json.RawMessage(`{"a":` + string(raw(60_000)) + `}`)})
+			case 1:
+				said(agent.AnswerOrder{Order: order, Request: o.ID, Data: raw(200_000)})
+			case 2:
+				said(agent.RejectOrder{Order: order, Request: o.ID, Reason: size(60_000)})
+			}
+		}
+	default:
+		p.works(t, size, raw)
+	}
+}
+
+// works lets come what the run waits for: a reply, or results.
+func (p *stuffed) works(t *rapid.T, size func(int) string, raw func(int) json.RawMessage) {
+	s := p.state
+	for _, c := range slices.Clone(s.Calls.List) {
+		if c.State != Active {
+			continue
+		}
+		in := Returned{Result: agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: agent.CallOK, Text: size(128_000)}, Set: map[string]json.RawMessage{c.ID: raw(60_000)}}
+		if rapid.Bool().Draw(t, "asks") {
+			in.Ask = &agent.ToolQuestion{Text: size(4000), Context: size(4000), Schema: raw(16_000), State: raw(16_000)}
+		}
+		_ = p.try(in)
+	}
+	if !s.Turn.inFlight() {
+		return
+	}
+	in := Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartText, Text: size(200_000)}}}}
+	for i := range rapid.SampledFrom([]int{0, 1, 3, 70, 200}).Draw(t, "calls") {
+		tool := rapid.SampledFrom([]string{s.Spec.Toolset[0].Name, s.Spec.Toolset[0].Name, "unheard_of", agent.ParkTool, "subagent__" + strings.Repeat("b", 32)}).Draw(t, "tool")
+		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{
+			Tool: tool, ProviderID: size(256), Arguments: json.RawMessage(fmt.Sprintf(`{"n":"%d.%d","task":"x","background":true,"text":%s}`, p.n, i, raw(100_000))),
+		}})
+		in.Reply.Rules = append(in.Reply.Rules, rapid.SampledFrom([][]int{nil, {0}}).Draw(t, "rules"))
+		if tool == agent.ParkTool {
+			in.Reply.Parkings = append(in.Reply.Parkings, agent.Parking{Reason: size(10_000), Conditions: agent.Conditions{
+				Input: size(60_000), Event: &agent.EventCondition{Topic: "t", Match: json.RawMessage(`{"description":` + string(raw(10_000)) + `}`)},
+			}})
+		}
+	}
+	_ = p.try(in)
+	for _, c := range slices.Clone(p.state.Children.List) {
+		switch {
+		case c.live() && !c.Started:
+			_ = p.try(ChildStarted{Session: c.Session, Run: strings.Repeat("r", 36)})
+		case c.live() && rapid.Bool().Draw(t, "ends"):
+			_ = p.try(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{Session: c.Session, Status: agent.Completed, Text: size(100_000), Reason: size(100)}})
+		}
+	}
+}
+
+// A person may be asked about 64 calls of 10 kB at once, and the run can still be carried
+// over. What is more than that is refused where it comes, and the run goes on.
+func TestWhatDoesNotFitIsRefused(t *testing.T) {
+	p := asker(t, 64, 10_000)
+	require.Len(t, p.state.Requests.Open, 64)
+	require.LessOrEqual(t, written(p.state)-written(p.state.Log), maxState)
+	require.JSONEq(t, `{"n":7,"note":"`+strings.Repeat("x", 10_000)+`"}`, string(p.state.Suspension().Requests[7].Call.Arguments), "a person sees all of it")
+	long := strings.Repeat("x", 100_000)
+	for path, c := range map[string]agent.Command{
+		"":          agent.SendOrder{Text: long},
+		"arguments": agent.ApproveOrder{Request: "q-1", Arguments: json.RawMessage(`{"note":"` + long + `"}`)},
+	} {
+		_, _, err := Step(p.state, Moment{}, Said{Command: c})
+		require.ErrorIs(t, err, agent.TooLarge)
+		require.Equal(t, path, asError(err).Path)
+	}
+
+	p = asker(t, 64, 20_000)
+	open := len(p.state.Requests.Open)
+	require.InDelta(t, waitShare/20_000, open, 5)
+	var told []string
+	for _, c := range p.state.Calls.List {
+		if c.State == Done {
+			require.Equal(t, agent.CallRejected, c.Result.Status)
+			told = append(told, c.Result.Text)
+		}
+	}
+	require.Equal(t, slices.Repeat([]string{tooMuchAsked}, 64-open), told)
+
+	d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a"}})
+	_, _, err := Step(d.state, Moment{}, Said{Command: agent.SendOrder{Text: times(pendingShare / escaped)}})
+	require.ErrorIs(t, err, agent.TooLarge)
+	d.step(Said{Command: agent.SendOrder{Text: strings.Repeat("x", pendingShare-1000)}})
+	p = played(t, `begin go`, `opened {"nudge":"`+strings.Repeat("x", specShare)+`"}`)
+	require.Equal(t, []any{Ended, string(agent.TooLarge)}, []any{p.state.Life, p.state.End.Outcome.Reason})
+}

@@ -243,7 +243,7 @@ func (s *step) nextCall() int {
 		}
 		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.By == agent.BySubAgent:
-			return !s.Holds.any()
+			return !s.Holds.any() && s.mayDelegate()
 		case slices.Contains(lifecycleNames, c.Tool):
 			return true
 		}

@@ -44,8 +44,6 @@ type Child struct {
 
 // Bounds of children.
 const (
-	// maxDepth is how many runs may stand above one another.
-	maxDepth = 8
 	// maxWorking is how many children may work at once. The server ends a workflow's task
 	// that tells more than 2,000 others something, and an end, a hold or a stop tells all.
 	maxWorking = 256
@@ -111,6 +109,11 @@ func (c Children) starting() bool {
 func (c Children) busy(session string) bool {
 	i := c.find(session)
 	return i >= 0 && c.List[i].live() && c.List[i].Status != agent.Suspended
+}
+
+// anyBusy reports whether any child goes on.
+func (c Children) anyBusy() bool {
+	return slices.ContainsFunc(c.List, func(one Child) bool { return one.live() && one.Status != agent.Suspended })
 }
 
 // rests reports whether a child is known and suspended, or has ended.
@@ -262,6 +265,7 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	if k := s.Calls.find(c.By); k >= 0 && s.Calls.List[k].State == Below && (c.Call != "" || !c.Started) {
 		s.settleAs(k, childResult(c.By, s.Calls.List[k].Tool, o), reportedSize(o))
 	}
+	s.closeAccount(c, o)
 	s.Children.ended(i, s.kept(o), s.now())
 	s.tellOfChild(agent.ChildEnded, i, o.Reason)
 	s.answerWaits()
@@ -284,11 +288,15 @@ func (s *step) kept(o *agent.Outcome) *agent.Outcome {
 // reported takes what a child says of itself.
 func (s *step) reported(r agent.ChildReport) error {
 	i := s.Children.find(r.Session)
-	switch {
-	case r.Run != s.Run:
+	if r.Run != s.Run {
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
+	}
+	news := i >= 0 && s.Children.List[i].live() && s.heardShare(r)
+	switch {
 	case i >= 0 && s.Children.List[i].live() && r.Met != nil:
 		s.metBelow(i, *r.Met)
+		return nil
+	case news && r.Seq <= s.Children.List[i].Seq:
 		return nil
 	case i < 0 || !s.Children.List[i].live() || r.Seq <= s.Children.List[i].Seq:
 		return s.refuse("child %s is not waited for, or has told more already", r.Session)

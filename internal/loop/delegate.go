@@ -26,8 +26,10 @@ func (s *step) delegate(i int) {
 		refused = "The arguments do not fit: " + err.Error()
 	case w.Task == "":
 		refused = "A task is wanted: set task."
-	case s.Parent.depth()+1 > maxDepth:
-		refused = fmt.Sprintf("Not started: agents may stand %d deep below one another.", maxDepth)
+	case s.levels() < 1:
+		refused = "Not started: as many agents stand below one another as limits.depth allows. Do the work yourself."
+	case s.reckon().left(agent.ResourceAgents) < 1:
+		refused = "Not started: as many agents were started as limits.agents allows. Do the work yourself."
 	case s.Children.countLive() >= maxWorking:
 		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
 	case len(session) > maxSession:
@@ -37,6 +39,7 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
+	grant := s.grantFor(session, sub)
 	waits := c.ID
 	if w.Background {
 		waits = ""
@@ -51,6 +54,7 @@ func (s *step) delegate(i int) {
 		Birth: agent.Birth{
 			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
 			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
+			Grant: grant, Levels: s.levels() - 1,
 		},
 	})
 }

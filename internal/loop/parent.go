@@ -73,6 +73,7 @@ func (s *step) born(b *agent.Birth) {
 	}
 	s.Parent.born(b)
 	s.Holds.born(*b)
+	s.Ledger.born(b.Grant)
 }
 
 // bounded makes a Spec one that its ancestors allow: their rules hold here too, and tools
@@ -127,7 +128,7 @@ func (s *step) report(status agent.Status) {
 	if b == nil {
 		return
 	}
-	r := agent.ChildReport{Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
+	r := agent.ChildReport{Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Share: s.shareReport()}
 	if status == agent.Suspended {
 		if s.heldAboveOnly() && !s.Parent.Reported {
 			return
@@ -181,6 +182,9 @@ func (s *step) look() {
 		s.do(Lease{Parent: s.Parent.Birth.Parent})
 	} else { // the server cancels it when its parent closes, however that happens
 		s.Parent.looked(s.Rest.Since, s.At)
+	}
+	if s.Ledger.Above != nil && s.short() {
+		s.Ledger.asksAnew()
 	}
 	if early := s.Holds.Early; early != nil {
 		s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: s.metReport(*early)})

@@ -182,7 +182,7 @@ func (s *step) askLimit(err *agent.Error) {
 		p.Default = d
 	}
 	s.ask(agent.Request{
-		Type: agent.LimitAsk, Text: err.Message, Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
+		Type: agent.LimitAsk, Text: err.Message, Context: s.progress(), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
 	}, "", p, agent.ByPolicy, string(err.Code))
 }
 

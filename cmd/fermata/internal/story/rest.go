@@ -45,6 +45,8 @@ func Waits(s *agent.Suspension) string {
 		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
 	case agent.WaitingFor:
 		parts = append(parts, "waits"+Conditions(s.Conditions))
+	case agent.AwaitingBudget:
+		parts = append(parts, "waits for the agent above it, or those below it, to leave it some of what limits allow")
 	case agent.AwaitingChildren:
 		parts = append(parts, "waits for the agents below it")
 	}

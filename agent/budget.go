@@ -112,7 +112,8 @@ type Charge struct {
 	Usage Usage  `json:"usage"`
 	Cost  USD    `json:"cost_usd,omitempty"`
 	// Estimated tells that the provider did not say: the input is about what the request
-	// has, and the output what had come.
+	// has, and the output what had come. An estimate of no usage stands for a call of which
+	// nothing is known.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -126,6 +127,8 @@ type ShareReport struct {
 	Returned Amounts `json:"returned,omitzero"`
 	// Wants is how much more it would use soon; zero where it has enough.
 	Wants Amounts `json:"wants,omitzero"`
+	// Rests is 1 where the run, or one below it, rests until it gets what it wants.
+	Rests Amounts `json:"rests,omitzero"`
 }
 
 // GrantOrder is what a run tells one below it of what that may use (wire §10).

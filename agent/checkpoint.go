@@ -14,7 +14,7 @@ type Checkpoint struct {
 	Usage Usage       `json:"usage"`
 	Cost  USD         `json:"cost_usd"`
 	Tools []ToolCount `json:"tools,omitempty"`
-	// Request is how many tokens the model has counted in the last request that it
+	// Request is how many tokens the model has counted in the turn's last request that it
 	// answered; zero if it has answered none.
 	Request int64 `json:"request,omitempty"`
 	// Set are the keys of the session's state that the turn's calls have set; one

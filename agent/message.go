@@ -184,8 +184,6 @@ type Reply struct {
 	Parts  []Part `json:"parts,omitempty"`
 	Finish Finish `json:"finish"`
 	Usage  Usage  `json:"usage"`
-	// Estimated tells that the provider did not say what was used, see [Charge].
-	Estimated bool `json:"estimated,omitempty"`
 	// Spent is what other attempts at the call have used: those that failed.
 	Spent []Charge `json:"spent,omitempty"`
 	// Model is the fallback that answered, and Cost what its tokens cost; empty

@@ -25,6 +25,8 @@ type Budget struct {
 	// Request is how many tokens the last request had that the model answered, as it
 	// counted them, and Since how many bytes were said since.
 	Request int64 `json:"request,omitempty"`
+	// Counted is that number if it is of this turn, else zero.
+	Counted int64 `json:"counted,omitempty"`
 	Since   int   `json:"since,omitempty"`
 	// Paid means that the model call in flight is charged, and Blind is what was charged
 	// for one that was given up and of which nothing was known.
@@ -103,12 +105,14 @@ func (b *Budget) calls() { b.Paid, b.Blind = false, agent.Usage{} }
 func (b *Budget) pays(blind agent.Usage) { b.Paid, b.Blind = true, blind }
 
 // turn begins to count what a turn needs.
-func (b *Budget) turn() { b.Last = agent.Amounts{agent.ResourceTurns: 1, agent.ResourceAgents: 1} }
+func (b *Budget) turn() {
+	b.Last, b.Counted = agent.Amounts{agent.ResourceTurns: 1, agent.ResourceAgents: 1}, 0
+}
 
 // counted takes how many tokens the model has counted in a request.
 func (b *Budget) counted(u agent.Usage) {
 	if u.Input > 0 {
-		b.Request, b.Since = u.Input, 0
+		b.Request, b.Counted, b.Since = u.Input, u.Input, 0
 	}
 }
 
@@ -238,14 +242,15 @@ func (s *step) clockRuns() bool {
 func (s *step) chargeReply(r agent.Reply) {
 	s.Budget.pays(agent.Usage{})
 	s.chargeAll(r.Spent)
-	s.Budget.charge(agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost, Estimated: r.Estimated}, s.Spec.Price)
-	if !r.Estimated {
-		s.Budget.counted(r.Usage)
-	}
+	s.Budget.charge(agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost}, s.Spec.Price)
+	s.Budget.counted(r.Usage)
 }
 
 func (s *step) chargeAll(spent []agent.Charge) {
 	for _, c := range spent {
+		if c.Estimated && c.Usage == (agent.Usage{}) {
+			c = s.Budget.blind()
+		}
 		s.Budget.charge(c, s.Spec.Price)
 	}
 }

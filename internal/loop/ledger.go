@@ -39,8 +39,9 @@ type Account struct {
 	Granted  agent.Amounts `json:"granted"`
 	Returned agent.Amounts `json:"returned,omitzero"`
 	Spent    agent.Tally   `json:"spent,omitzero"`
-	// Wants is what it has asked for and not got.
+	// Wants is what it has asked for and not got; Rests is 1 where somebody rests for it.
 	Wants agent.Amounts `json:"wants,omitzero"`
+	Rests agent.Amounts `json:"rests,omitzero"`
 	// Recalled means that it was asked to return what it does not use, and has not yet.
 	Recalled bool `json:"recalled,omitempty"`
 }
@@ -84,7 +85,7 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 	for n := range a.Returned {
 		a.Returned[n] = max(a.Returned[n], r.Returned[n])
 		if r.Granted[n] == a.Granted[n] {
-			a.Wants[n] = r.Wants[n]
+			a.Wants[n], a.Rests[n] = r.Wants[n], r.Rests[n]
 		} else if r.Wants[n] > 0 {
 			behind = true
 		}
@@ -100,13 +101,17 @@ func (l *Ledger) grant(i int, more agent.Amounts) {
 	for n := range more {
 		if more[n] > 0 {
 			l.Accounts[i].Granted[n] += more[n]
-			l.Accounts[i].Wants[n] = 0
+			l.Accounts[i].Wants[n], l.Accounts[i].Rests[n] = 0, 0
 		}
 	}
 }
 
-func (l *Ledger) deny(i int)   { l.Accounts[i].Wants[agent.ResourceAgents] = 0 }
 func (l *Ledger) recall(i int) { l.Accounts[i].Recalled = true }
+
+// deny forgets that a sub-agent wants more agents.
+func (l *Ledger) deny(i int) {
+	l.Accounts[i].Wants[agent.ResourceAgents], l.Accounts[i].Rests[agent.ResourceAgents] = 0, 0
+}
 
 // close ends an account. A sub-agent that did not say what it has used (nil) is charged
 // all that it was granted: those below it may still be using it.
@@ -198,8 +203,18 @@ func (a Account) room() agent.Amounts {
 	return room
 }
 
-// dry reports whether it wants a resource and has nothing left of it.
-func (a Account) dry(r agent.Resource) bool { return a.Wants[r] > 0 && a.unspent(r) == 0 }
+// dry reports whether it rests until it gets more of a resource.
+func (a Account) dry(r agent.Resource) bool { return a.Wants[r] > 0 && a.Rests[r] > 0 }
+
+// rests reports whether it rests for anything.
+func (a Account) rests() bool {
+	for r := range agent.Resources {
+		if a.dry(r) {
+			return true
+		}
+	}
+	return false
+}
 
 // worst is the most that it can have used.
 func (a Account) worst() agent.Tally {
@@ -307,6 +322,26 @@ func (k reckoning) serves(i int) (more agent.Amounts) {
 		}
 	}
 	return more
+}
+
+// suffices reports whether something is left of all that an account misses, and hopeless
+// whether the run's own limit of some of it is used up.
+func (k reckoning) suffices(a Account) bool {
+	for r := range agent.Resources {
+		if a.dry(r) && k.left(r) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (k reckoning) hopeless(a Account) bool {
+	for r := range agent.Resources {
+		if a.dry(r) && k.exhausted(r) {
+			return true
+		}
+	}
+	return false
 }
 
 // recallable reports whether what is missing of a resource is held by sub-agents.

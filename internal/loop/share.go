@@ -22,10 +22,10 @@ import (
 // a parent that waits for a child grants to it, and nobody waits in a circle: who rests for
 // a grant has nothing left, so all that is left is with those who go on, or comes back.
 
-// lacks is what keeps the run from its next step though its own limit is not used up; zero
-// where it lacks nothing.
+// lacks is all that keeps the run from its next step, though its own limit is not used up;
+// zero where it lacks nothing. A run that is held or asks something would not use it.
 func (s State) lacks() (short agent.Amounts) {
-	if s.Life != Live || s.End.Stopping != nil || s.Park != nil {
+	if s.Life != Live && s.Life != Carrying || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0 {
 		return short
 	}
 	k := s.reckon()
@@ -123,10 +123,10 @@ func (s *step) shareReport() *agent.ShareReport {
 	r := &agent.ShareReport{Spent: s.treeTally()}
 	if a := s.Ledger.Above; a != nil {
 		r.Granted, r.Returned = a.Granted, a.Returned
-		wants, _ := s.wants()
+		wants, level := s.wants()
 		for n := range wants {
 			if a.Asked[n] > 0 {
-				r.Wants[n] = wants[n]
+				r.Wants[n], r.Rests[n] = wants[n], level[n]/askDry
 			}
 		}
 	}
@@ -190,19 +190,22 @@ func (s *step) tellShare() {
 	}})
 }
 
-// served is the account that is granted something now, and what; those that have nothing
-// left come first. It is -1 if nothing can be granted.
+// served is the account that is granted something now, and what; -1 if nothing can be
+// granted. Those that have nothing left come first: one is granted all that it misses, or
+// nothing, so that no two hold what the other misses. Who only asks early waits for them.
 func (s *step) served() (i int, more agent.Amounts) {
-	k := s.reckon()
-	for _, dry := range []bool{true, false} {
-		for i, a := range k.Accounts {
-			isDry := false
-			for r := range agent.Resources {
-				isDry = isDry || a.dry(r)
-			}
-			if more := k.serves(i); isDry == dry && more != (agent.Amounts{}) {
+	k, waits := s.reckon(), false
+	for i, a := range k.Accounts {
+		if a.rests() {
+			if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
 				return i, more
 			}
+			waits = true
+		}
+	}
+	for i := range k.Accounts {
+		if more := k.serves(i); !waits && more != (agent.Amounts{}) {
+			return i, more
 		}
 	}
 	return -1, more
@@ -251,7 +254,7 @@ func (s *step) recalled() int {
 		if k.recallable(r) {
 			missed = missed || short[r] > 0
 			for _, a := range k.Accounts {
-				missed = missed || a.dry(r)
+				missed = missed || a.dry(r) && !k.hopeless(a) && !s.Holds.any()
 			}
 		}
 		for i, a := range k.Accounts {
@@ -308,10 +311,11 @@ func (s *step) grantedAbove(o agent.GrantOrder) error {
 	return nil
 }
 
-// wanted is the limit of this run that is used up, and of which a sub-agent wants more;
-// nil if there is none, or somebody is asked already.
+// wanted is the limit of this run that is used up, and for which a sub-agent rests; nil if
+// there is none, or somebody is asked already. What the run itself is at comes to its end
+// first: it was paid.
 func (s *step) wanted() *agent.Error {
-	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() {
+	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() {
 		return nil
 	}
 	for _, r := range s.Requests.Open {

@@ -175,7 +175,7 @@ func (s *step) endTurn() {
 }
 
 func (s *step) checkpoint() *agent.Checkpoint {
-	c := &agent.Checkpoint{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Request}
+	c := &agent.Checkpoint{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Counted}
 	for _, call := range s.Calls.List {
 		if len(call.Set) > 0 && c.Set == nil {
 			c.Set = map[string]json.RawMessage{}

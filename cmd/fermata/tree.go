@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -66,7 +67,7 @@ func usedText(u agent.Tally) string {
 	if u.Turns == 0 && u.Usage.Total() == 0 {
 		return "-"
 	}
-	text := fmt.Sprintf("%d turns, %d tokens, %s USD", u.Turns, u.Usage.Total(), u.Cost)
+	text := fmt.Sprintf("%s, %s, %s USD", story.Count(u.Turns, "turn"), story.Count(int(u.Usage.Total()), "token"), u.Cost)
 	if u.Estimated != (agent.Estimate{}) {
 		text += " (about)"
 	}
@@ -77,10 +78,10 @@ func usedText(u agent.Tally) string {
 func roomText(r *agent.Room) string {
 	var parts []string
 	if r != nil && r.Turns != nil {
-		parts = append(parts, fmt.Sprintf("%d turns", *r.Turns))
+		parts = append(parts, story.Count(*r.Turns, "turn"))
 	}
 	if r != nil && r.Tokens != nil {
-		parts = append(parts, fmt.Sprintf("%d tokens", *r.Tokens))
+		parts = append(parts, story.Count(int(*r.Tokens), "token"))
 	}
 	if r != nil && r.CostUSD != nil {
 		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))

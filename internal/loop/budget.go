@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -270,8 +271,13 @@ func (s *step) late(ask int64, r agent.Reply) error {
 	if s.Life == Ended || s.Turn.inFlight() || ask != s.Turn.Ask || s.Budget.Blind == (agent.Usage{}) {
 		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.at())
 	}
-	r.Usage = beyond(r.Usage, s.Budget.Blind)
-	s.chargeReply(r)
+	guessed := s.Budget.Blind
+	all := append(slices.Clip(r.Spent), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
+	for i, c := range all {
+		all[i].Usage, guessed = beyond(c.Usage, guessed), beyond(guessed, c.Usage)
+	}
+	s.Budget.pays(agent.Usage{})
+	s.chargeAll(all)
 	return nil
 }
 

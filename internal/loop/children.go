@@ -177,6 +177,14 @@ func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed b
 	return changed
 }
 
+// granted takes that a child gets what it rests for: it goes on, and says so itself later.
+func (c *Children) granted(session string) {
+	one := &c.List[c.find(session)]
+	if one.Suspension != nil && one.Suspension.Kind == agent.AwaitingBudget {
+		one.Status, one.Suspension = agent.Running, nil
+	}
+}
+
 // carried takes that a new execution has begun: nobody tells of a child's end but itself.
 func (c *Children) carried(at time.Time) {
 	for i := range c.List {

@@ -73,7 +73,7 @@ func (l *Ledger) born(grant *agent.Amounts) {
 
 // open begins the account of a sub-agent with what it is granted at its birth.
 func (l *Ledger) open(session string, granted agent.Amounts) {
-	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted})
+	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Spent: agent.Tally{Agents: 1}})
 }
 
 // heard takes what a sub-agent says of its account, and reports whether that is news.
@@ -120,12 +120,15 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	if i < 0 {
 		return
 	}
-	if used != nil {
-		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(*used))
-	} else {
+	switch {
+	case used == nil:
 		l.Gone = l.Gone.Add(l.Accounts[i].worst())
+	case used.Agents > 0: // else it never was
+		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(*used))
 	}
-	l.Accounts = slices.Delete(l.Accounts, i, i+1)
+	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
+		l.Accounts = nil
+	}
 }
 
 // worst is the most that all below can have used at the run's end.

@@ -111,6 +111,7 @@ func (s *step) heardShare(r agent.ChildReport) bool {
 	if r.Share == nil || i < 0 {
 		return false
 	}
+	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
 	news, behind := s.Ledger.heard(i, *r.Share)
 	if behind && !s.over() {
 		s.tellGrant(i, false, false)
@@ -196,15 +197,19 @@ func (s *step) tellShare() {
 func (s *step) served() (i int, more agent.Amounts) {
 	k, waits := s.reckon(), false
 	for i, a := range k.Accounts {
-		if a.rests() {
-			if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
-				return i, more
-			}
-			waits = true
+		if !a.rests() {
+			continue
+		}
+		waits = true
+		if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
+			return i, more
 		}
 	}
-	for i := range k.Accounts {
-		if more := k.serves(i); !waits && more != (agent.Amounts{}) {
+	for i, a := range k.Accounts {
+		if waits || a.Wants == (agent.Amounts{}) {
+			continue
+		}
+		if more := k.serves(i); more != (agent.Amounts{}) {
 			return i, more
 		}
 	}
@@ -214,6 +219,7 @@ func (s *step) served() (i int, more agent.Amounts) {
 func (s *step) grantBelow() {
 	i, more := s.served()
 	s.Ledger.grant(i, more)
+	s.Children.granted(s.Ledger.Accounts[i].Session)
 	s.tellGrant(i, false, false)
 }
 
@@ -258,7 +264,7 @@ func (s *step) recalled() int {
 			}
 		}
 		for i, a := range k.Accounts {
-			if c := s.Children.find(a.Session); missed && !a.Recalled && a.unspent(r) > 0 && s.Children.List[c].Started {
+			if missed && !a.Recalled && a.unspent(r) > 0 && s.Children.List[s.Children.find(a.Session)].Started {
 				return i
 			}
 		}
@@ -291,7 +297,7 @@ func (s *step) awaitsReturns() bool {
 
 func (s *step) giveBack() {
 	s.Ledger.gives(s.reckon().returnable(), !s.awaitsReturns())
-	s.tellShare()
+	s.askAbove()
 }
 
 // granted takes what the one above says of what the run may use.

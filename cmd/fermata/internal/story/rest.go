@@ -142,7 +142,7 @@ func folded(h *agent.Handoff) string {
 	for range h.All() {
 		n++
 	}
-	return fmt.Sprintf("handed over: the work of %s, summed up by %s", count(n, "agent"), h.SummarisedBy)
+	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarisedBy)
 }
 
 // asked tells what became of requests.

@@ -202,14 +202,19 @@ func (in *AskInput) Carry(err *agent.Error) {
 	}
 	var lost durable.Lost
 	var full durable.Full
+	said := Left{}
 	switch {
 	case errors.As(err, &lost):
-		known := lost.Left(&left) && left.Open != nil
-		if !known {
+		if lost.Left(&said) {
+			left = said
+		}
+		if said.Open == nil { // it had told nothing of what it was at
 			left.Lost++
 		}
 	case errors.As(err, &full):
-		if len(full.Left) == 0 || json.Unmarshal(full.Left, &left) != nil {
+		if len(full.Left) > 0 && json.Unmarshal(full.Left, &said) == nil {
+			left = said
+		} else {
 			left.Lost += full.Tried
 		}
 	case len(err.Spent) > 0:

@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -33,17 +35,17 @@ func attempt(t *testing.T, left *Left, do func(ctx context.Context, tb *tab)) {
 	require.NoError(t, err)
 }
 
-var asked = []agent.Message{agent.TextMessage(agent.RoleUser, "0123456789")} // 46 tokens, about
+var question = []agent.Message{agent.TextMessage(agent.RoleUser, "0123456789")} // 46 tokens, about
 
 // A question that broke off is charged with what it had: the request as counted, or as the
 // provider told, and what had come of the reply.
 func TestABrokenQuestionIsCharged(t *testing.T) {
 	broke := model.Fault(agent.FaultTransient, 200, 0, "the stream broke off")
 	attempt(t, nil, func(ctx context.Context, tb *tab) {
-		tb.asks("", asked)
+		tb.asks("", question)
 		tb.hears(30, agent.Usage{})
 		tb.failed(broke, "", agent.Price{})
-		tb.asks("backup", asked)
+		tb.asks("backup", question)
 		tb.hears(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600})
 		tb.failed(broke, "backup", agent.Price{Input: agent.Dollar, Output: agent.Dollar, CacheRead: agent.Dollar})
 		_, err := tb.settle(ctx, agent.Reply{}, broke)
@@ -64,7 +66,7 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 		unsent, model.Fault(agent.FaultRateLimit, 429, 0, ""), model.Fault(agent.FaultTransient, 500, 0, ""), model.Fault(agent.FaultAuth, 0, 0, ""), errOpen,
 	} {
 		attempt(t, nil, func(ctx context.Context, tb *tab) {
-			tb.asks("", asked)
+			tb.asks("", question)
 			tb.failed(err, "", agent.Price{})
 			reply, got := tb.settle(ctx, agent.Reply{Finish: agent.FinishStop}, nil)
 			require.NoError(t, got)
@@ -72,7 +74,7 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 		})
 	}
 	attempt(t, nil, func(_ context.Context, tb *tab) {
-		tb.asks("", asked)
+		tb.asks("", question)
 		tb.hears(9, agent.Usage{})
 		tb.failed(model.Fault(agent.FaultOverload, 529, 0, ""), "", agent.Price{})
 		require.Len(t, tb.Spent, 1, "something had come")
@@ -84,14 +86,14 @@ func TestARefusedQuestionIsFree(t *testing.T) {
 func TestALostAttemptIsCharged(t *testing.T) {
 	open := agent.Charge{Usage: agent.Usage{Input: 700, Output: 30}, Estimated: true}
 	attempt(t, &Left{Attempt: 1, Open: &open}, func(ctx context.Context, tb *tab) {
-		tb.asks("", asked)
+		tb.asks("", question)
 		tb.ends(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 1}})
 		reply, err := tb.settle(ctx, agent.Reply{Usage: agent.Usage{Input: 40, Output: 1}}, nil)
 		require.NoError(t, err)
 		require.Equal(t, []agent.Charge{open}, reply.Spent)
 	})
 	attempt(t, &Left{Lost: 2}, func(_ context.Context, tb *tab) {
-		tb.asks("", asked)
+		tb.asks("", question)
 		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 2 * 46}, Estimated: true}}, tb.Spent)
 	})
 }
@@ -99,11 +101,28 @@ func TestALostAttemptIsCharged(t *testing.T) {
 // A reply that came and was of no use is charged as the provider told.
 func TestAUselessReplyIsCharged(t *testing.T) {
 	attempt(t, nil, func(ctx context.Context, tb *tab) {
-		tb.asks("", asked)
+		tb.asks("", question)
 		tb.ends(&agent.Charge{Usage: agent.Usage{Input: 40, Output: 9}})
 		_, err := tb.settle(ctx, agent.Reply{}, agent.Errorf(agent.BadOutput, "it is too long"))
 		var e *agent.Error
 		require.True(t, errors.As(err, &e))
 		require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 40, Output: 9}}}, e.Spent)
 	})
+}
+
+// A call that is made by another activity, since its worker was lost or had no slot, takes
+// along what was used; the last error says what no attempt could tell.
+func TestWhatIsUsedIsCarriedOn(t *testing.T) {
+	spent := []agent.Charge{{Usage: agent.Usage{Input: 5}, Estimated: true}}
+	open := &agent.Charge{Usage: agent.Usage{Input: 700, Output: 30}, Estimated: true}
+	in := AskInput{}
+	in.Carry(durable.Arrive(temporal.NewHeartbeatTimeoutError(Left{Attempt: 2, Spent: spent, Open: open})))
+	require.Equal(t, &Left{Spent: spent, Open: open}, in.Left)
+	in.Carry(durable.Arrive(temporal.NewHeartbeatTimeoutError()))
+	in.Carry(agent.Errorf(agent.Timeout, "%w", durable.Full{Tried: 2}))
+	require.Equal(t, 3, in.Left.Lost)
+	err := in.Unpaid(agent.Errorf(agent.WorkerLost, "it was lost"))
+	require.Equal(t, []agent.Charge{spent[0], *open, {Estimated: true}, {Estimated: true}, {Estimated: true}}, err.Spent)
+	in.Carry(agent.Errorf(agent.Timeout, "%w", durable.Full{Left: []byte(`{"spent":[{"usage":{"input_tokens":9}}]}`)}))
+	require.Equal(t, []agent.Charge{{Usage: agent.Usage{Input: 9}}}, in.Left.Spent)
 }

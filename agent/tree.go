@@ -54,7 +54,7 @@ type ChildReport struct {
 	Run     string `json:"run"` // the receiver's
 	Session string `json:"session"`
 	From    string `json:"from"` // the sender's run
-	Seq     int64  `json:"seq"`
+	Seq     int64  `json:"seq"` // zero if it tells of Share alone
 	Status  Status `json:"status"`
 	// Met is a hold above that the sender met and was not told of.
 	Met *Heard `json:"met,omitempty"`

@@ -32,7 +32,7 @@ func house(t *testing.T, lead, clerk agent.Definition, replies ...testsuite.Repl
 	clerk.Name, clerk.Model, clerk.Tools = "clerk", "priced", []string{"echo"}
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Agents: []agent.Definition{lead, clerk}, Tools: []tool.Tool{echo(nil)}, Store: s.dir, Logger: zap.NewNop(),
-		Models: map[string]model.Model{"priced": priced(testsuite.NewScript(replies...))}, StopTimeout: time.Second,
+		Models: map[string]model.Model{"priced": priced(testsuite.NewScript(replies...))}, Temporal: stopsSoon,
 	})
 	require.NoError(t, err)
 	require.NoError(t, w.Start(t.Context()))

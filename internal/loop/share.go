@@ -183,11 +183,12 @@ func (s *step) askAbove() {
 	s.tellShare()
 }
 
-// tellShare tells the one above of the run's account alone.
+// tellShare tells the one above of the run's account alone: the report has no number, so
+// that it is not taken for one of how the run stands.
 func (s *step) tellShare() {
 	b := s.Parent.Birth
 	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
-		Run: b.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: s.Status(), Suspension: s.Suspension(), Share: s.shareReport(),
+		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Share: s.shareReport(),
 	}})
 }
 

@@ -34,14 +34,14 @@ const halvings = 4
 
 // askFitted asks the model, with ever less of the conversation where it refuses it
 // as too long.
-func (d *Deeds) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput) (agent.Reply, string, error) {
-	reply, heard, err := d.ask(ctx, spec, messages, in)
+func (d *Deeds) askFitted(ctx context.Context, spec *agent.Spec, messages []agent.Message, log *store.View, in AskInput, t *tab) (agent.Reply, string, error) {
+	reply, heard, err := d.ask(ctx, spec, messages, in, t)
 	if !in.ForceFit || spec.Compaction.Strategy == agent.CompactNone {
 		return reply, heard, err
 	}
 	entries := log.Entries()
 	for room := window.Bytes(entries) / 2; overflow(err) && room > window.Bytes(entries)>>halvings; room /= 2 {
-		reply, heard, err = d.ask(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in)
+		reply, heard, err = d.ask(ctx, spec, in.messages(spec, messagesOf(window.Fit(entries, room))), in, t)
 	}
 	return reply, heard, err
 }
@@ -65,7 +65,7 @@ const leftOut = "[The older part of the conversation is left out here, since it 
 
 // compact sums up the older part of a conversation. Where the model can't, or is
 // not to, the part is left out.
-func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, in AskInput) (agent.Reply, error) {
+func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, in AskInput, t *tab) (agent.Reply, error) {
 	entries := log.Entries()
 	m := window.NewMeter(log, spec)
 	before := m.Tokens(entries)
@@ -85,7 +85,7 @@ func (d *Deeds) compact(ctx context.Context, log *store.View, spec *agent.Spec, 
 	reply := agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: leftOut}}}
 	if c.Strategy != agent.CompactCut {
 		c.Instructed = spec.Compaction.Instructions != ""
-		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.note(spec))), spec, in)
+		summary, err := d.summary(ctx, window.Fit(entries[:from], m.Room(limit)*9/10-len(in.note(spec))), spec, in, t)
 		switch {
 		case stopped(ctx):
 			return d.unlessStopped(ctx, "", err)
@@ -115,8 +115,8 @@ func mayPass(err error) bool {
 }
 
 // summary asks the model for one, without its tools.
-func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput) (agent.Reply, error) {
-	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in)
+func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput, t *tab) (agent.Reply, error) {
+	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
 	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.TextOf()) == "" {
 		err = agent.Errorf(agent.BadOutput, "the summary is empty")
 	}

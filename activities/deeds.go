@@ -126,7 +126,10 @@ const HeartbeatThrottle = 10 * time.Second
 // returned function is called: two times and a half within what it may be silent. By a
 // heartbeat a step also learns that its run was terminated, and that it was cancelled where
 // neither this process nor the server says so at once.
-func beat(ctx context.Context) (stop func()) {
+func beat(ctx context.Context) (stop func()) { return beatWith(ctx, nil) }
+
+// beatWith leaves something to the next attempt with each heartbeat; details may be nil.
+func beatWith(ctx context.Context, details func() any) (stop func()) {
 	done := make(chan struct{})
 	every := activity.GetInfo(ctx).HeartbeatTimeout * 2 / 5
 	if every <= 0 { // nobody listens
@@ -138,7 +141,11 @@ func beat(ctx context.Context) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx)
+				if details == nil {
+					activity.RecordHeartbeat(ctx)
+				} else {
+					activity.RecordHeartbeat(ctx, details())
+				}
 			case <-done:
 				return
 			}

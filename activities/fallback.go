@@ -12,7 +12,7 @@ import (
 
 // ask asks the run's model, and where it fails its fallbacks, all in one attempt.
 // Of a call that was given up it returns what was heard in the reply's stead.
-func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Message, in AskInput) (reply agent.Reply, heard string, err error) {
+func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Message, in AskInput, t *tab) (reply agent.Reply, heard string, err error) {
 	if in.Within > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Within), errWithin)
@@ -36,13 +36,20 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		if attempt > 1 || i > 0 {
 			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Restart: true})
 		}
-		reply, heard, err = d.generate(ctx, m, spec, messages, in)
+		fallback, price := "", m.Info(m.Name).Price
 		if i > 0 {
-			reply.Model, reply.Cost = name, m.Info(m.Name).Price.Of(reply.Usage)
+			fallback = name
+		}
+		t.asks(fallback, messages)
+		reply, heard, err = d.generate(ctx, m, spec, messages, in, t)
+		if i > 0 {
+			reply.Model, reply.Cost = name, price.Of(reply.Usage)
 		}
 		if err == nil {
+			t.ends(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
 			return reply, "", nil
 		}
+		t.failed(err, fallback, price)
 		if ctx.Err() != nil {
 			return reply, heard, givenUp(ctx, err)
 		}

@@ -52,7 +52,11 @@ func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (
 		}
 		s := slots(in)
 		if !s.TryTake() {
-			return out, durable.Full{Tried: int(info.Attempt) - 1}
+			full := durable.Full{Tried: int(info.Attempt) - 1}
+			if activity.HasHeartbeatDetails(ctx) {
+				_ = activity.GetHeartbeatDetails(ctx, &full.Left) // without it the attempts count as lost
+			}
+			return out, full
 		}
 		defer s.Free()
 		return deed(ctx, in)

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/window"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -37,6 +38,8 @@ type AskInput struct {
 	Lane Lane `json:"lane,omitempty"`
 	// Tried is how often the call was made by activities before this one.
 	Tried int `json:"tried,omitempty"`
+	// Left is what those have used; nil for nothing.
+	Left *Left `json:"left,omitempty"`
 }
 
 // fetchMost is how many bytes are fetched for a call in place of another activity near
@@ -72,7 +75,13 @@ func bounded(reply agent.Reply, model string) error {
 }
 
 func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) {
-	defer beat(ctx)()
+	t := newTab(ctx, in.Left)
+	defer beatWith(ctx, t.beat)()
+	reply, err := d.replyTo(ctx, in, t)
+	return t.settle(ctx, reply, err)
+}
+
+func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, error) {
 	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {
@@ -85,15 +94,16 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	if err != nil {
 		return d.unlessStopped(ctx, "", err)
 	}
+	t.measures(window.NewMeter(log, log.Spec()))
 	if in.Summary == loop.SumCompact {
-		return d.compact(ctx, log, log.Spec(), in)
+		return d.compact(ctx, log, log.Spec(), in, t)
 	}
 	spec := in.spec(log.Spec())
 	messages, full := fitted(log, spec, in)
 	if full {
 		return agent.Reply{Finish: agent.FinishFull}, nil
 	}
-	reply, heard, err := d.askFitted(ctx, spec, messages, log, in)
+	reply, heard, err := d.askFitted(ctx, spec, messages, log, in, t)
 	if err != nil {
 		if in.overflowed(spec, err) {
 			return agent.Reply{Finish: agent.FinishFull}, nil
@@ -160,7 +170,7 @@ func (d *Deeds) unlessStopped(ctx context.Context, heard string, err error) (age
 
 // generate makes the call under two clocks: the activity's own, and one that
 // ends a stream that has fallen silent.
-func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput) (_ agent.Reply, heard string, _ error) {
+func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, messages []agent.Message, in AskInput, t *tab) (_ agent.Reply, heard string, _ error) {
 	var said strings.Builder
 	ctx, stop := context.WithTimeoutCause(ctx, time.Duration(spec.ModelTimeout),
 		model.Fault(agent.FaultTimeout, 0, 0, "the model had not answered after "+spec.ModelTimeout.String()))
@@ -183,6 +193,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 			cancel(tooLong(m.Full))
 			return
 		}
+		t.hears(streamed, delta.Usage)
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
 			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})

@@ -14,6 +14,9 @@ type Checkpoint struct {
 	Usage Usage       `json:"usage"`
 	Cost  USD         `json:"cost_usd"`
 	Tools []ToolCount `json:"tools,omitempty"`
+	// Request is how many tokens the model has counted in the turn's last request that it
+	// answered; zero if it has answered none.
+	Request int64 `json:"request,omitempty"`
 	// Set are the keys of the session's state that the turn's calls have set; one
 	// that was deleted is null. Of two calls that set one key the later counts.
 	Set map[string]json.RawMessage `json:"set,omitempty"`

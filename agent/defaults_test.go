@@ -16,10 +16,12 @@ func TestProfiles(t *testing.T) {
 		d := Definition{Name: "a", Model: "m", Profile: profile}
 		require.NoError(t, d.Check())
 		d = d.WithDefaults()
-		require.Equal(t, want, [3]int{d.Limits.Turns, d.Nudges, d.Repairs}, profile)
+		require.Equal(t, want, [3]int{d.Limits.OwnTurns, d.Nudges, d.Repairs}, profile)
+		require.Equal(t, Limits{OwnTurns: want[0], Agents: 10_000, Depth: 8}, d.Limits, profile)
 
 		d = Definition{Profile: profile, Limits: Limits{Turns: 7}, Nudges: 2, Repairs: 5}.WithDefaults()
 		require.Equal(t, [3]int{7, 2, 5}, [3]int{d.Limits.Turns, d.Nudges, d.Repairs}, profile)
+		require.Zero(t, d.Limits.OwnTurns, "a limit of the tree is one of the run, too")
 	}
 	err := Definition{Name: "a", Model: "m", Profile: "poet"}.Check()
 	require.ErrorIs(t, err, InvalidInput)
@@ -30,7 +32,8 @@ func TestProfiles(t *testing.T) {
 func TestNumbersThatCantBeMeant(t *testing.T) {
 	for path, d := range map[string]Definition{
 		"limits.turns": {Limits: Limits{Turns: -1}}, "limits.tokens": {Limits: Limits{Tokens: -1}}, "limits.cost_usd": {Limits: Limits{CostUSD: -1}},
-		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
+		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "limits.own_turns": {Limits: Limits{OwnTurns: -1}},
+		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
 		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
 		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "compaction.keep_first": {Compaction: Compacting{KeepFirst: -1}},
 	} {

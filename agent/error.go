@@ -24,6 +24,9 @@ type Error struct {
 	Help      string `json:"help,omitempty"`
 	// Provider is set where a model's provider failed.
 	Provider *ProviderFault `json:"provider,omitempty"`
+	// Spent is what the attempts at a model call have used that failed in the end. It goes
+	// from the step to its run, and no further.
+	Spent []Charge `json:"spent,omitempty"`
 
 	// RetryAfter is how long the other side asked to wait; zero where it did not.
 	RetryAfter time.Duration `json:"-"`
@@ -38,6 +41,8 @@ type ProviderFault struct {
 	HTTP  int       `json:"http,omitempty"` // the answer's status; zero where none came
 	// AfterToolResult tells that tools had already run in this run.
 	AfterToolResult bool `json:"after_tool_result"`
+	// Unsent tells that the request did not reach the provider: it costs nothing.
+	Unsent bool `json:"-"`
 }
 
 // FaultKind sorts providers' failures; the set is closed (catalogue PA-62).

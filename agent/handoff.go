@@ -26,7 +26,9 @@ type Handoff struct {
 	Decisions      []string        `json:"decisions,omitempty"`
 	Usage          Usage           `json:"usage"`
 	Cost           USD             `json:"cost_usd"`
-	Left           Left            `json:"left"`
+	// Tree is what the agent has used with all below it.
+	Tree Tally `json:"tree,omitzero"`
+	Left Left  `json:"left"`
 	// Confidence is 0 to 1: how sure the summary is to be right.
 	Confidence   float64      `json:"confidence"`
 	SummarisedBy SummarisedBy `json:"summarised_by"`

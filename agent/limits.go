@@ -1,28 +1,62 @@
 package agent
 
-// Limits bound a run. A zero limit is none, but for Turns. Reaching one fails
-// the run with the limit's code.
+// Limits bound a run together with all runs below it. What is left is shared with them:
+// each is granted a part, and asks for more. A zero limit is none, but for OwnTurns,
+// Agents and Depth. A run that has used one up fails with the limit's code, or asks.
 type Limits struct {
-	// Turns is how many model calls a run makes, exactly (catalogue X-18).
+	// Turns is how many model calls the tree makes, exactly (catalogue X-18).
 	Turns int `json:"turns,omitempty"`
-	// Tokens counts input and output over all turns.
+	// OwnTurns is how many model calls the run itself makes; zero means the profile's,
+	// and no limit where Turns is set.
+	OwnTurns int `json:"own_turns,omitempty"`
+	// Tokens counts input and output over all turns. A call that was begun is paid: the
+	// tree goes over by at most one reply for each agent at work.
 	Tokens  int64 `json:"tokens,omitempty"`
 	CostUSD USD   `json:"cost_usd,omitempty"`
-	// WallClock is working time: what a run spends suspended does not count.
+	// WallClock is working time: what a run spends suspended does not count, unless an
+	// agent below it works meanwhile.
 	WallClock Duration `json:"wall_clock,omitempty"`
+	// Agents is how many runs are started below in all; zero means 10,000, which is also
+	// the most. The start of one more is answered with why, and the run goes on.
+	Agents int `json:"agents,omitempty"`
+	// Depth is how many runs may stand below one another; zero means 8, and 16 is the
+	// most. The start of one below is answered with why.
+	Depth int `json:"depth,omitempty"`
 }
 
-// Check refuses negative limits with [InvalidInput].
+// Bounds and defaults of what agents may start.
+const (
+	maxAgents    = 10_000
+	maxDepth     = 16
+	defaultDepth = 8
+)
+
+// WithDefaults returns l with every default filled in; turns is the profile's.
+func (l Limits) WithDefaults(turns int) Limits {
+	if l.Turns == 0 {
+		l.OwnTurns = or(l.OwnTurns, turns)
+	}
+	l.Agents, l.Depth = or(l.Agents, maxAgents), or(l.Depth, defaultDepth)
+	return l
+}
+
+// Check refuses limits that can't be meant with [InvalidInput].
 func (l Limits) Check() error {
 	switch {
 	case l.Turns < 0:
 		return Errorf(InvalidInput, "limits.turns: %d is not a positive number", l.Turns).At("limits.turns")
+	case l.OwnTurns < 0:
+		return Errorf(InvalidInput, "limits.own_turns: %d is not a positive number", l.OwnTurns).At("limits.own_turns")
 	case l.Tokens < 0:
 		return Errorf(InvalidInput, "limits.tokens: %d is not a positive number", l.Tokens).At("limits.tokens")
 	case l.CostUSD < 0:
 		return Errorf(InvalidInput, "limits.cost_usd: %s is not a positive amount", l.CostUSD).At("limits.cost_usd")
 	case l.WallClock < 0:
 		return Errorf(InvalidInput, "limits.wall_clock: %s is not a positive duration", l.WallClock).At("limits.wall_clock")
+	case l.Agents < 0 || l.Agents > maxAgents:
+		return Errorf(InvalidInput, "limits.agents is %d; it may be 1 to %d", l.Agents, maxAgents).At("limits.agents")
+	case l.Depth < 0 || l.Depth > maxDepth:
+		return Errorf(InvalidInput, "limits.depth is %d; it may be 1 to %d", l.Depth, maxDepth).At("limits.depth")
 	}
 	return nil
 }
@@ -30,7 +64,24 @@ func (l Limits) Check() error {
 // Lower returns the tighter of two limits, field by field: what a start says
 // may only lower what the agent's author said.
 func (l Limits) Lower(o Limits) Limits {
-	return Limits{tighter(l.Turns, o.Turns), tighter(l.Tokens, o.Tokens), tighter(l.CostUSD, o.CostUSD), tighter(l.WallClock, o.WallClock)}
+	return Limits{
+		Turns: tighter(l.Turns, o.Turns), OwnTurns: tighter(l.OwnTurns, o.OwnTurns), Tokens: tighter(l.Tokens, o.Tokens), CostUSD: tighter(l.CostUSD, o.CostUSD),
+		WallClock: tighter(l.WallClock, o.WallClock), Agents: tighter(l.Agents, o.Agents), Depth: tighter(l.Depth, o.Depth),
+	}
+}
+
+// Amounts is how much of each resource the limits allow. Agents count the run itself.
+func (l Limits) Amounts() Amounts {
+	a := Amounts{int64(l.Turns), l.Tokens, int64(l.CostUSD), int64(l.Agents), int64(l.WallClock)}
+	for r := range a {
+		if a[r] == 0 {
+			a[r] = NotBounded
+		}
+	}
+	if l.Agents > 0 {
+		a[ResourceAgents]++
+	}
+	return a
 }
 
 func tighter[T int | int64 | USD | Duration](a, b T) T {

@@ -184,6 +184,8 @@ type Reply struct {
 	Parts  []Part `json:"parts,omitempty"`
 	Finish Finish `json:"finish"`
 	Usage  Usage  `json:"usage"`
+	// Spent is what other attempts at the call have used: those that failed.
+	Spent []Charge `json:"spent,omitempty"`
 	// Model is the fallback that answered, and Cost what its tokens cost; empty
 	// where the Spec's model did, whose price the Spec has.
 	Model string `json:"model,omitempty"`

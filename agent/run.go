@@ -128,9 +128,11 @@ type Outcome struct {
 	// Suspension is set where a reader is told of a rest and not of an end.
 	Suspension *Suspension `json:"suspension,omitempty"`
 
+	// Turns, Usage and Cost are the run's own, Tree what it has used with all below it.
 	Turns int   `json:"turns"`
 	Usage Usage `json:"usage"`
 	Cost  USD   `json:"cost_usd"`
+	Tree  Tally `json:"tree,omitzero"`
 	// Tools tells what became of the calls, by tool, in the order of first use.
 	Tools   []ToolCount `json:"tools,omitempty"`
 	Started time.Time   `json:"started"`
@@ -186,9 +188,16 @@ type RunStatus struct {
 	// where the agent is no daemon.
 	Events *Used[int]        `json:"events,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	Usage  Usage             `json:"usage"`
-	Cost   USD               `json:"cost_usd"`
-	Limits LimitsUsed        `json:"limits"`
+	// Usage and Cost are the run's own, Tree is what it has used with all below it, as far
+	// as that was heard. Limits count the tree.
+	Usage  Usage      `json:"usage"`
+	Cost   USD        `json:"cost_usd"`
+	Tree   Tally      `json:"tree,omitzero"`
+	Limits LimitsUsed `json:"limits"`
+	// Granted is what the run above has granted, less what was given back; Left is what
+	// may still be used. Both are nil where nothing is bounded.
+	Granted *Room `json:"granted,omitempty"`
+	Left    *Room `json:"left,omitempty"`
 	// Build is the version of the worker that answers.
 	Build string `json:"build"`
 	Seq   int64  `json:"seq"`
@@ -227,10 +236,12 @@ const (
 
 // LimitsUsed says how much of each limit is spent; limits that are not set are absent.
 type LimitsUsed struct {
-	Turns   *Used[int]      `json:"turns,omitempty"`
-	Tokens  *Used[int64]    `json:"tokens,omitempty"`
-	CostUSD *Used[USD]      `json:"cost_usd,omitempty"`
-	Clock   *Used[Duration] `json:"wall_clock,omitempty"`
+	Turns    *Used[int]      `json:"turns,omitempty"`
+	OwnTurns *Used[int]      `json:"own_turns,omitempty"`
+	Tokens   *Used[int64]    `json:"tokens,omitempty"`
+	CostUSD  *Used[USD]      `json:"cost_usd,omitempty"`
+	Clock    *Used[Duration] `json:"wall_clock,omitempty"`
+	Agents   *Used[int]      `json:"agents,omitempty"`
 }
 
 // Used is a limit and what is spent of it.
@@ -241,15 +252,20 @@ type Used[T any] struct {
 
 // Memo is the one field of a run's memo: a listing of many runs is a whole inbox (wire §8).
 type Memo struct {
-	V      int               `json:"v"`
-	Run    string            `json:"run,omitempty"`
-	Task   string            `json:"task,omitempty"` // the first 120 characters
-	Status Status            `json:"status"`
-	Reason string            `json:"reason,omitempty"`
-	Since  time.Time         `json:"since"`
-	Turn   int               `json:"turn"`
-	Cost   USD               `json:"cost_usd"`
-	Labels map[string]string `json:"labels,omitempty"`
+	V      int       `json:"v"`
+	Run    string    `json:"run,omitempty"`
+	Task   string    `json:"task,omitempty"` // the first 120 characters
+	Status Status    `json:"status"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"`
+	Turn   int       `json:"turn"`
+	Cost   USD       `json:"cost_usd"`
+	// Tree is what the run has used with all below it, Granted and Left are as in [Node];
+	// all three as they were when the memo was written.
+	Tree    Tally             `json:"tree,omitzero"`
+	Granted *Room             `json:"granted,omitempty"`
+	Left    *Room             `json:"left,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
 	// Suspension and Requests are set where the run waits for somebody.
 	Suspension string        `json:"suspension,omitempty"`
 	Requests   []MemoRequest `json:"requests,omitempty"`

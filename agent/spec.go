@@ -41,7 +41,7 @@ type Definition struct {
 	// Ceiling bounds the tools of this agent and of all below it, by names and
 	// patterns; empty means no bound but the definitions' own.
 	Ceiling []string `json:"ceiling,omitempty"`
-	// Profile sets defaults for Limits.Turns, Nudges and Repairs (catalogue HA-39).
+	// Profile sets defaults for Limits.OwnTurns, Nudges and Repairs (catalogue HA-39).
 	Profile Profile `json:"profile,omitempty"`
 	Limits  Limits  `json:"limits,omitzero"`
 	// OnLimit and OnLoop say whether a limit that is reached, or a call that is
@@ -330,7 +330,7 @@ func (d Definition) WithDefaults() Definition {
 		d.Profile = ProfileToolUsing
 	}
 	p := profiles[d.Profile]
-	d.Limits.Turns = or(d.Limits.Turns, p.turns)
+	d.Limits = d.Limits.WithDefaults(p.turns)
 	d.Nudges = or(d.Nudges, p.nudges)
 	d.Repairs = or(d.Repairs, p.repairs)
 	d.ParallelTools = or(d.ParallelTools, 8)

@@ -34,6 +34,7 @@ const (
 	Paused           SuspensionKind = "paused"         // held by an operator, a parent, an interrupt
 	WaitingFor       SuspensionKind = "waiting"        // parked on a time, an event, or until somebody resumes
 	AwaitingChildren SuspensionKind = "awaiting_children"
+	AwaitingBudget   SuspensionKind = "awaiting_budget" // for a grant of what limits bound
 )
 
 // Owner is who lets a suspended run go on: exactly one at a time; the set is closed.

@@ -18,6 +18,10 @@ type Birth struct {
 	// hold it: the run is born under them.
 	Heard []Heard `json:"heard,omitempty"`
 	Held  []Hold  `json:"held,omitempty"`
+	// Grant is what the run and all below it may use of what limits above bound; nil
+	// where they bound nothing. Levels is how many runs may stand below it.
+	Grant  *Amounts `json:"grant,omitempty"`
+	Levels int      `json:"levels,omitempty"`
 }
 
 // Parent is the run above.
@@ -50,10 +54,12 @@ type ChildReport struct {
 	Run     string `json:"run"` // the receiver's
 	Session string `json:"session"`
 	From    string `json:"from"` // the sender's run
-	Seq     int64  `json:"seq"`
+	Seq     int64  `json:"seq"`  // zero if it tells of Share alone
 	Status  Status `json:"status"`
 	// Met is a hold above that the sender met and was not told of.
 	Met *Heard `json:"met,omitempty"`
+	// Share is what the sender uses of what limits bound.
+	Share *ShareReport `json:"share,omitempty"`
 	// Suspension is set where the sender rests, Outcome where it has ended.
 	Suspension *SuspensionNote `json:"suspension,omitempty"`
 	Outcome    *Outcome        `json:"outcome,omitempty"`
@@ -70,4 +76,10 @@ type Node struct {
 	Status     Status          `json:"status"`
 	Suspension *SuspensionNote `json:"suspension,omitempty"`
 	Heard      string          `json:"heard"` // RFC 3339
+	// Used is what the run and all below it have used, as far as that was heard.
+	Used Tally `json:"used,omitzero"`
+	// Granted is what the one above has granted it, less what it gave back; Left is what
+	// it may still use, by that and by its own limits. Both are nil where nothing bounds it.
+	Granted *Room `json:"granted,omitempty"`
+	Left    *Room `json:"left,omitempty"`
 }

@@ -19,7 +19,7 @@ import (
 // Tree lists the run and all runs below it, depth first, the run itself first
 // and children in the order in which they were made. It asks no run and no
 // worker: one listing tells, which may be behind by a moment, so a node's truth
-// is in its own run. Errors are [agent.NotFound] and those of reaching the server.
+// is in its own run; what it has used is as of its last rest, or of its end. Errors are [agent.NotFound] and those of reaching the server.
 func (r *Run) Tree(ctx context.Context) ([]agent.Node, error) {
 	top, err := r.execution(ctx)
 	if err != nil {
@@ -114,8 +114,10 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 	if cut := strings.LastIndexByte(l.Session, '/'); cut >= 0 {
 		n.Parent = l.Session[:cut]
 	}
+	memo := MemoOf(info)
+	n.Used, n.Granted, n.Left = memo.Tree, memo.Granted, memo.Left
 	if l.Status == agent.Suspended {
-		note := suspensionOf(info, MemoOf(info)).Note(false) // a memo has no more than may be shown
+		note := suspensionOf(info, memo).Note(false) // a memo has no more than may be shown
 		n.Suspension = &note
 	}
 	return n

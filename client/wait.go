@@ -97,7 +97,7 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 		}
 		return &agent.Outcome{
 			V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
-			Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Started: r.started(ctx, info), Seq: s.Seq,
+			Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
 		}, true
 	}
 	if info, err = r.describe(ctx, execution); err != nil || !open(info) {

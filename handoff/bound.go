@@ -117,7 +117,7 @@ const cutText = "[cut]"
 // on where the whole is.
 func smallest(h agent.Handoff) agent.Handoff {
 	s := bare(h)
-	s.Summary, s.UnknownEffects = short(h.Summary), h.UnknownEffects
+	s.Summary, s.UnknownEffects, s.Tree = short(h.Summary), h.UnknownEffects, h.Tree
 	return point(s, h, cutText)
 }
 
@@ -127,7 +127,7 @@ func bare(h agent.Handoff) agent.Handoff {
 	if n := len(h.UnknownEffects); n > 0 {
 		h.Summary = fmt.Sprintf("[cut: %d effects that nobody knows]", n)
 	}
-	h.Done, h.InFlight, h.NotBegun, h.Failed = nil, nil, nil, nil
+	h.Done, h.InFlight, h.NotBegun, h.Failed, h.Tree = nil, nil, nil, nil, agent.Tally{}
 	h.OpenQuestions, h.Requests, h.UnknownEffects, h.Evidence, h.Decisions = nil, nil, nil, nil, nil
 	return h
 }

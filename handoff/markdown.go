@@ -109,6 +109,9 @@ func evidenceLine(e agent.Evidence) string {
 // spent is what the agent used, and what is left of its limits.
 func spent(h agent.Handoff) string {
 	line := fmt.Sprintf("Used: %d tokens in, %d out, %s USD.", h.Usage.Input, h.Usage.Output, h.Cost)
+	if h.Tree.Agents > 1 {
+		line += fmt.Sprintf(" With the agents below it: %d agents, %d turns, %d tokens, %s USD.", h.Tree.Agents, h.Tree.Turns, h.Tree.Usage.Total(), h.Tree.Cost)
+	}
 	var left []string
 	if h.Left.Turns > 0 {
 		left = append(left, fmt.Sprintf("%d turns", h.Left.Turns))

@@ -14,13 +14,13 @@ func OfOutcome(o agent.Outcome) agent.Handoff {
 	if o.Status == agent.Stopped && o.Handoff != nil {
 		h := *o.Handoff
 		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
-		h.Usage, h.Cost = o.Usage, o.Cost
+		h.Usage, h.Cost, h.Tree = o.Usage, o.Cost, o.Tree
 		return h
 	}
 	h := agent.Handoff{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status,
 		Task: noTask, Reason: cut(or(o.Reason, string(o.Status)), maxText),
-		Usage: o.Usage, Cost: o.Cost, Confidence: silent, SummarisedBy: agent.ByRule,
+		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, SummarisedBy: agent.ByRule,
 	}
 	text := or(o.Text, string(o.Output))
 	if !blank(text) {

@@ -81,7 +81,13 @@ func (e *Endpoint) Unreachable(err error, check string) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		kind = agent.FaultTransient
 	}
-	return e.Faultf(kind, 0, 0, "%s gave no answer at %s: %v; check %s", e.name, e.addr, err, check)
+	fault := e.Faultf(kind, 0, 0, "%s gave no answer at %s: %v; check %s", e.name, e.addr, err, check)
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		if f, ok := errors.AsType[*agent.Error](fault); ok {
+			f.Provider.Unsent = true
+		}
+	}
+	return fault
 }
 
 // Cut is the fault of an answer that ended before its end, after so many bytes

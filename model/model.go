@@ -73,10 +73,13 @@ const (
 	FinishFiltered = agent.FinishFiltered
 )
 
-// Delta is a piece of a reply as it comes. Both fields empty is a sign of life.
+// Delta is a piece of a reply as it comes. All fields empty is a sign of life.
 type Delta struct {
 	Text     string
 	Thinking string
+	// Usage is what the provider has told so far of what the call uses: it is charged if
+	// the reply breaks off.
+	Usage agent.Usage
 }
 
 // Fault makes the error that Generate returns when a provider fails: kind

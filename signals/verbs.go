@@ -28,6 +28,7 @@ var Verbs = []agent.Verb{
 const (
 	Child = "fermata.child" // a child to its parent: [agent.ChildReport]
 	Hold  = "fermata.hold"  // a parent to its child: [agent.HoldOrder]
+	Grant = "fermata.grant" // a parent to its child: [agent.GrantOrder]
 )
 
 // LiveType is the type of the workflow by which others speak to one worker process. It is

@@ -90,7 +90,7 @@ func (r *rehearsal) wait(ctx context.Context, session string) (*agent.Outcome, e
 	st, err := p.status(ctx)
 	return &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: session, Run: st.Run, Agent: st.Agent, Status: st.Status, Reason: st.Reason,
-		Suspension: st.Suspension, Turns: st.Turn, Usage: st.Usage, Cost: st.Cost, Seq: st.Seq,
+		Suspension: st.Suspension, Turns: st.Turn, Usage: st.Usage, Cost: st.Cost, Tree: st.Tree, Seq: st.Seq,
 	}, err
 }
 

@@ -87,7 +87,7 @@ func TestModelsAreFound(t *testing.T) {
 		require.Equal(t, name, m.Name)
 	}
 	require.Equal(t, agent.USD(3), d.Agents["c"].Spec.Price.Input)
-	require.Equal(t, 50, d.Agents["a"].Spec.Limits.Turns, "every default is filled in when a run records it")
+	require.Equal(t, 50, d.Agents["a"].Spec.Limits.OwnTurns, "every default is filled in when a run records it")
 }
 
 func TestLoopback(t *testing.T) {

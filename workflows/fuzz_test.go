@@ -80,7 +80,7 @@ func runs(t require.TestingT) []loop.State {
 // is refused and changes nothing, or the run is one that can go on: it can be shown,
 // carried over, led to its end, and hear the same again.
 func FuzzSignal(f *testing.F) {
-	names := []string{signals.Child, signals.Hold}
+	names := []string{signals.Child, signals.Hold, signals.Grant}
 	for _, v := range signals.Verbs {
 		names = append(names, string(v))
 		data, err := os.ReadFile(filepath.Join("..", "signals", "testdata", "wire", "v1", "verb-"+string(v)+".json"))

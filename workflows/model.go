@@ -51,7 +51,7 @@ type asking struct {
 func (a asking) step(queue string) step[activities.AskInput, agent.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried}
+	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried, carry: (*activities.AskInput).Carry, unpaid: activities.AskInput.Unpaid}
 }
 
 func modelTried(s *step[activities.AskInput, agent.Reply], n int) { s.in.Tried += n }
@@ -63,6 +63,10 @@ func (a asking) rated() {
 	start(a.ctx, a.r, a.step(a.r.state.Spec.ModelQueue), func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil || reply.Finish != agent.FinishNear {
 			return a.input(reply, err)
+		}
+		a.in.Left = nil
+		if len(reply.Spent) > 0 {
+			a.in.Left = &activities.Left{Spent: reply.Spent}
 		}
 		a.near()
 		return nil
@@ -80,16 +84,19 @@ func (a asking) near() {
 		case err == nil:
 		case errors.As(err, new(durable.Full)): // this process makes as many calls as it may
 			a.in.Fetch = 0
+			a.in.Carry(err)
 			a.rated()
 			return nil
 		case errors.Is(err, durable.ErrLost):
+			a.in.Carry(err)
 			if a.lost++; a.lost < maxLost {
 				a.r.later(a.ctx, lostWait(a.ctx, a.lost), a.rated)
 				return nil
 			}
-			err = errLost()
+			err = a.in.Unpaid(errLost())
 		case err.Retryable:
 			a.in.Tried++
+			a.in.Carry(err)
 			a.lost = 0
 			a.r.later(a.ctx, max(err.RetryAfter, time.Second), a.rated)
 			return nil

@@ -49,6 +49,8 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 		r.tellChild(ctx, e)
 	case loop.TellParent:
 		r.tellParent(ctx, e)
+	case loop.GrantChild:
+		r.tell(ctx, e.Session, signals.Grant, e.Order, func(error) {}) // one that has ended needs none
 	case loop.PassOn:
 		r.passOn(ctx, e)
 	case loop.LookAfter:

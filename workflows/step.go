@@ -29,6 +29,10 @@ type step[In, Out any] struct {
 	// tried tells a step that is begun again how many more attempts were made; nil if
 	// nobody counts them.
 	tried func(*step[In, Out], int)
+	// carry hands on to a step that is begun again what it has left; it may be nil.
+	carry func(*In, *agent.Error)
+	// unpaid says with the last error what was left; it may be nil.
+	unpaid func(In, *agent.Error) *agent.Error
 }
 
 // start schedules a step, and makes the machine's input of what comes of it. The step
@@ -54,18 +58,29 @@ func start[In, Out any](ctx workflow.Context, r *run, s step[In, Out], input fun
 			if s.tried != nil {
 				s.tried(&s, full.Tried)
 			}
+			s.carryOn(err)
 			s.options.TaskQueue = s.lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
 			start(ctx, r, s, input)
 			return nil
 		case errors.Is(err, durable.ErrLost) && s.mayKill:
+			s.carryOn(err)
 			if s.lost++; s.lost < maxLost {
 				r.later(ctx, lostWait(ctx, s.lost), func() { start(ctx, r, s, input) })
 				return nil
 			}
 			err = errLost()
 		}
+		if err != nil && s.unpaid != nil {
+			err = s.unpaid(s.in, err)
+		}
 		return input(out, err)
 	})
+}
+
+func (s *step[In, Out]) carryOn(err *agent.Error) {
+	if s.carry != nil {
+		s.carry(&s.in, err)
+	}
 }
 
 // maxLost is how many workers in a row one step may lose.

@@ -30,15 +30,18 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 		V: agent.Version, Agent: e.Agent, Input: agent.Input{Text: handoff.Task(e.Task, e.Context)}, By: "agent:" + r.state.Session, Limits: e.Limits,
 		Meta: agent.TraceMeta(r.state.Stint.Traceparent(r.state.Run)),
 	}
-	task := start.Input.Task()
-	if r.state.Spec.Redact {
-		task = ""
+	memo := agent.Memo{V: agent.Version, Status: agent.Pending, Since: now}
+	if e.Birth.Grant != nil {
+		memo.Granted, memo.Left = agent.RoomOf(*e.Birth.Grant), agent.RoomOf(*e.Birth.Grant)
+	}
+	if memo.Task = start.Input.Task(); r.state.Spec.Redact {
+		memo.Task = ""
 	}
 	f := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID: e.Session, ParentClosePolicy: policy, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: temporal.NewSearchAttributes(signals.Attributes(e.Agent, agent.Pending, now)...),
 		StaticSummary:         e.Agent,
-		Memo:                  map[string]any{agent.MemoKey: agent.Memo{V: agent.Version, Task: task, Status: agent.Pending, Since: now}},
+		Memo:                  map[string]any{agent.MemoKey: memo},
 	}), signals.WorkflowType, start, nil, &e.Birth)
 	started := f.GetChildWorkflowExecution()
 	r.when(started, func() {
@@ -193,6 +196,10 @@ func readTree(s signal) (loop.Input, *agent.Error) {
 		var r agent.ChildReport
 		err := durable.Decode(s.data, &r, maxReport)
 		return loop.Reported{Report: r}, durable.Within(s.name, err)
+	case signals.Grant:
+		var o agent.GrantOrder
+		err := durable.Decode(s.data, &o, maxReport)
+		return loop.Granted{Order: o}, durable.Within(s.name, err)
 	default:
 		var o agent.HoldOrder
 		err := durable.Decode(s.data, &o, maxReport)

@@ -117,7 +117,7 @@ func (r *run) say(in loop.Said) (agent.Ack, error) {
 
 // read makes a signal the machine's input.
 func (r *run) read(s signal) (loop.Input, *agent.Error) {
-	if s.name == signals.Child || s.name == signals.Hold {
+	if betweenRuns(s.name) {
 		return readTree(s)
 	}
 	command, err := signals.DecodeAt(r.revision, agent.Verb(s.name), s.data)
@@ -125,6 +125,11 @@ func (r *run) read(s signal) (loop.Input, *agent.Error) {
 		return nil, err
 	}
 	return loop.Said{Command: command, ID: command.Common().ID}, nil
+}
+
+// betweenRuns reports whether a signal is what one run says to another.
+func betweenRuns(name string) bool {
+	return name == signals.Child || name == signals.Hold || name == signals.Grant
 }
 
 // hear takes the signals that have come, in their order. One that has to be
@@ -138,7 +143,7 @@ func (r *run) hear() {
 		}
 		s := r.queue.signals[i]
 		r.queue.remove(i)
-		between := s.name == signals.Child || s.name == signals.Hold
+		between := betweenRuns(s.name)
 		if between && r.over {
 			continue
 		}

@@ -123,10 +123,10 @@ func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outco
 		}
 	}
 	own := slices.ContainsFunc(s.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
-	if own || len(open) == 0 && len(s.Held) == 0 && s.Kind != agent.AwaitingChildren {
+	if own || len(open) == 0 && len(s.Held) == 0 && !slices.Contains([]agent.SuspensionKind{agent.AwaitingChildren, agent.AwaitingBudget}, s.Kind) {
 		c.print("  %s", c.how("resume %s", o.Session))
 	}
-	if s.Kind == agent.AwaitingChildren && len(open) == 0 {
+	if (s.Kind == agent.AwaitingChildren || s.Kind == agent.AwaitingBudget) && len(open) == 0 {
 		c.print("  %s", c.how("tree %s", o.Session))
 	}
 	c.print("  %s", c.how("attach %s", o.Session))

@@ -131,7 +131,7 @@ func ofMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent
 func ofOutcome(o *agent.Outcome) agent.RunStatus {
 	return agent.RunStatus{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status, Reason: o.Reason, Since: o.Ended,
-		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Seq: o.Seq, Doing: []agent.Doing{},
+		Turn: o.Turns, Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Seq: o.Seq, Doing: []agent.Doing{},
 	}
 }
 
@@ -148,7 +148,10 @@ func (c *cli) showText(v *shown) {
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
 	turns := fmt.Sprint(v.Turn)
-	if v.Limits.Turns != nil {
+	switch {
+	case v.Limits.OwnTurns != nil:
+		turns += fmt.Sprintf(" of %d", v.Limits.OwnTurns.Max)
+	case v.Limits.Turns != nil && v.Tree.Agents <= 1:
 		turns += fmt.Sprintf(" of %d", v.Limits.Turns.Max)
 	}
 	row("turn", "%s", turns)
@@ -160,10 +163,13 @@ func (c *cli) showText(v *shown) {
 		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
 	}
 	cost := story.Money(v.Cost)
-	if v.Limits.CostUSD != nil {
+	if v.Limits.CostUSD != nil && v.Tree.Agents <= 1 {
 		cost += " of " + story.Money(v.Limits.CostUSD.Max)
 	}
 	row("cost", "%s", cost)
+	if v.Tree.Agents > 1 {
+		row("tree", "%d agents, %s used, %s left", v.Tree.Agents, usedText(v.Tree), roomText(v.Left))
+	}
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
 		row("label", "%s=%s", name, v.Labels[name])
 	}

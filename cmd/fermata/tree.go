@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -19,7 +20,10 @@ func (c *cli) treeCommand() *cobra.Command {
 		Use:   "tree SESSION",
 		Short: "Show a run and all runs below it",
 		Long: `Tree lists the last run of a session and the runs that it gave work to, and those
-below them. No run and no worker is asked, so it may be behind by a moment.`,
+below them. No run and no worker is asked, so it may be behind by a moment. USED is what
+a run and all below it have used when it last rested, or in all where it has ended; GRANTED
+is what the one above has let it use of what limits bound, LEFT what is left of that and
+of its own limits.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: wants(1, "a session"),
@@ -47,15 +51,48 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		return nil
 	}
 	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tWAITS FOR")
+	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tUSED\tGRANTED\tLEFT\tWAITS FOR")
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, nodeWaits(n))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
 	}
 	return w.Flush()
+}
+
+// usedText is what a run and those below it have used.
+func usedText(u agent.Tally) string {
+	if u.Turns == 0 && u.Usage.Total() == 0 {
+		return "-"
+	}
+	text := fmt.Sprintf("%s, %s, %s USD", story.Count(u.Turns, "turn"), story.Count(int(u.Usage.Total()), "token"), u.Cost)
+	if u.Estimated != (agent.Estimate{}) {
+		text += " (about)"
+	}
+	return text
+}
+
+// roomText is what limits leave or grant, where they bound anything.
+func roomText(r *agent.Room) string {
+	var parts []string
+	if r != nil && r.Turns != nil {
+		parts = append(parts, story.Count(*r.Turns, "turn"))
+	}
+	if r != nil && r.Tokens != nil {
+		parts = append(parts, story.Count(int(*r.Tokens), "token"))
+	}
+	if r != nil && r.CostUSD != nil {
+		parts = append(parts, fmt.Sprintf("%s USD", *r.CostUSD))
+	}
+	if r != nil && r.Clock != nil {
+		parts = append(parts, time.Duration(*r.Clock).Round(time.Second).String())
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // nodeWaits is what a node waits for, as a listing knows it.

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -77,11 +78,28 @@ var ErrLost = errors.New("the worker was lost")
 // up before it was begun, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
+// Lost is the cause of such an error: it is [ErrLost].
+type Lost struct{ timeout *temporal.TimeoutError }
+
+// Error implements error.
+func (Lost) Error() string { return ErrLost.Error() }
+
+// Is tells whether target is [ErrLost].
+func (Lost) Is(target error) bool { return target == ErrLost }
+
+// Left reads what the step has left in its last heartbeat, and reports whether it has left
+// anything that can be read.
+func (l Lost) Left(into any) bool {
+	return l.timeout.HasLastHeartbeatDetails() && l.timeout.LastHeartbeatDetails(into) == nil
+}
+
 // Full is the error of an attempt at a step that was not begun, since its process has no
 // free slot for it: the step is to be scheduled where it can wait for one.
 type Full struct {
 	// Tried is how many attempts were made before it.
 	Tried int `json:"tried,omitempty"`
+	// Left is what those attempts have left in their heartbeats; empty if nothing.
+	Left json.RawMessage `json:"left,omitempty"`
 }
 
 // Error implements error.
@@ -119,7 +137,7 @@ func Arrive(err error) *agent.Error {
 func arriveTimeout(t *temporal.TimeoutError) *agent.Error {
 	switch t.TimeoutType() {
 	case enums.TIMEOUT_TYPE_HEARTBEAT:
-		return agent.Errorf(agent.Timeout, "%w: it gave no sign of life", ErrLost)
+		return agent.Errorf(agent.Timeout, "%w: it gave no sign of life", Lost{t})
 	case enums.TIMEOUT_TYPE_START_TO_CLOSE:
 		return agent.Errorf(agent.Timeout, "it took longer than it may")
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -72,6 +73,9 @@ func (th theme) due(p place) (all []string) {
 	if s.Parent.Leasing && !s.over() {
 		all = append(all, "leased")
 	}
+	if a := s.Ledger.Above; a != nil && s.short() {
+		all = append(all, granted(a.Granted, 20, ""))
+	}
 	for _, c := range s.Children.List {
 		switch {
 		case !c.live():
@@ -113,6 +117,14 @@ func (th theme) otherwise(p place) (all []string) {
 	if s.Parent.Leasing && !s.over() {
 		all = append(all, "leased gone")
 	}
+	if a := s.Ledger.Above; a != nil {
+		all = append(all, granted(a.Granted, 0, `,"recall":true`), granted(a.Granted, 0, `,"denied":true`), granted(a.Granted, 20, ""))
+	}
+	for _, a := range s.Ledger.Accounts {
+		if c := s.Children.List[s.Children.find(a.Session)]; a.net()[agent.ResourceTokens] != agent.NotBounded && c.Started {
+			all = append(all, asking(a, c, 0), asking(a, c, 1))
+		}
+	}
 	for _, c := range s.Children.List {
 		switch {
 		case !c.live():
@@ -126,6 +138,35 @@ func (th theme) otherwise(p place) (all []string) {
 		}
 	}
 	return all
+}
+
+// granted is what the run above may say of what this one may use: so much more of each.
+func granted(was agent.Amounts, more int64, beside string) string {
+	for r := range was {
+		if was[r] != agent.NotBounded {
+			was[r] += more
+		}
+	}
+	raw, err := json.Marshal(was)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`granted {"granted":%s%s}`, raw, beside)
+}
+
+// asking is what a sub-agent may say that has used all its tokens, or returned them, and
+// wants more; or that has returned what it had.
+func asking(a Account, c Child, returns int64) string {
+	left := max(0, a.unspent(agent.ResourceTokens))
+	a.Spent.Usage.Input += left * (1 - returns)
+	a.Returned[agent.ResourceTokens] += left * returns
+	raw, err := json.Marshal(agent.ShareReport{
+		Spent: a.Spent, Granted: a.Granted, Returned: a.Returned, Wants: agent.Amounts{agent.ResourceTokens: 5}, Rests: agent.Amounts{agent.ResourceTokens: 1},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`child-says {"session":%q,"seq":%d,"status":%q,"share":%s}`, c.Session, c.Seq, c.Status, raw)
 }
 
 // newest is the number of the newest hold of session s that the run has heard of.

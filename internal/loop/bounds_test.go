@@ -24,7 +24,7 @@ func newDrive(t *testing.T, spec agent.Spec) *drive {
 	d := &drive{t: t}
 	d.step(Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}})
 	spec.Definition = spec.WithDefaults()
-	spec.Limits.Turns = 100
+	spec.Limits.OwnTurns = 100
 	d.step(Opened{Spec: &spec})
 	return d
 }

@@ -173,12 +173,12 @@ func (c Calls) growth(i int, edited json.RawMessage) int {
 }
 
 // finish gives a call its one result, of which so many bytes are somebody's, and returns it
-// as it is told: no longer than there is room. What the log has of the call is not kept any
+// as it is told: no longer than there is space. What the log has of the call is not kept any
 // more.
-func (c *Calls) finish(i int, r agent.ToolResult, bytes, room int) agent.ToolResult {
+func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolResult {
 	enter(callMoves, &c.List[i].State, Done)
 	k := &c.List[i]
-	k.Said = min(room, resultInJSON(r.Text, bytes))
+	k.Said = min(space, resultInJSON(r.Text, bytes))
 	most := maxResults / len(c.List)
 	k.Bytes = min(bytes, most)
 	if most = min(most, bytesIn(r.Text, k.Said)); len(r.Text) > most {
@@ -253,13 +253,13 @@ func (c *Calls) lost(i int, run string) {
 const maxSet = 256 << 10
 
 // keep keeps what a call has set, or says in its result that it did not. If the run may
-// rest before the turn ends, there is only so much room.
-func (c *Calls) keep(i int, set map[string]json.RawMessage, room int) {
+// rest before the turn ends, there is only so much space.
+func (c *Calls) keep(i int, set map[string]json.RawMessage, space int) {
 	size := setSize(set)
 	for _, k := range c.List {
 		size += setSize(k.Set)
 	}
-	if size > maxSet || c.rests() && setInJSON(set) > room {
+	if size > maxSet || c.rests() && setInJSON(set) > space {
 		c.List[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
 		return
 	}
@@ -276,7 +276,7 @@ func (s *step) nextCall() int {
 		}
 		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.By == agent.BySubAgent:
-			return !s.Holds.any()
+			return !s.Holds.any() && s.mayDelegate()
 		case slices.Contains(lifecycleNames, c.Tool):
 			return true
 		}
@@ -326,7 +326,7 @@ func (s *step) returned(in Returned) error {
 		s.settle(i, agent.CallFailed, "Not finished: it asked something, and nobody is asked any more, since the run is being stopped.")
 	default:
 		if r.Status == agent.CallOK {
-			s.Calls.keep(i, in.Set, s.room()) // what a call that failed has set is not kept
+			s.Calls.keep(i, in.Set, s.space()) // what a call that failed has set is not kept
 		}
 		said := len(r.Text)
 		if in.Own {
@@ -373,7 +373,7 @@ func (s *step) settleSaid(i int, status agent.CallStatus, text string, bytes int
 // settleAs gives a call its one result.
 func (s *step) settleAs(i int, r agent.ToolResult, bytes int) {
 	c := s.Calls.List[i]
-	r = s.Calls.finish(i, r, bytes, s.resultRoom(i))
+	r = s.Calls.finish(i, r, bytes, s.resultSpace(i))
 	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
 	if r.Status == agent.CallUnknown {
 		s.Calls.lost(i, s.Run)

@@ -44,8 +44,6 @@ type Child struct {
 
 // Bounds of children.
 const (
-	// maxDepth is how many runs may stand above one another.
-	maxDepth = 8
 	// maxWorking is how many children may work at once. The server ends a workflow's task
 	// that tells more than 2,000 others something, and an end, a hold or a stop tells all.
 	maxWorking = 256
@@ -107,11 +105,16 @@ func (c Children) starting() bool {
 	return slices.ContainsFunc(c.List, func(one Child) bool { return one.live() && !one.Started })
 }
 
-// busy reports whether a child goes on.
+// goesOn reports whether a child works.
+func (c Child) goesOn() bool { return c.live() && c.Status != agent.Suspended }
+
+// busy reports whether the child of a session goes on.
 func (c Children) busy(session string) bool {
 	i := c.find(session)
-	return i >= 0 && c.List[i].live() && c.List[i].Status != agent.Suspended
+	return i >= 0 && c.List[i].goesOn()
 }
+
+func (c Children) anyBusy() bool { return slices.ContainsFunc(c.List, Child.goesOn) }
 
 // rests reports whether a child is known and suspended, or has ended.
 func (c Children) rests(session string) bool { return c.find(session) >= 0 && !c.busy(session) }
@@ -221,6 +224,14 @@ func (c *Children) reported(i int, r agent.ChildReport, at time.Time) (changed b
 	return changed
 }
 
+// granted takes that a child gets what it rests for: it goes on, and says so itself later.
+func (c *Children) granted(session string) {
+	one := &c.List[c.find(session)]
+	if one.Suspension != nil && one.Suspension.Kind == agent.AwaitingBudget {
+		one.Status, one.Suspension = agent.Running, nil
+	}
+}
+
 // carried takes that a new execution has begun: nobody tells of a child's end but itself.
 func (c *Children) carried(at time.Time) {
 	for i := range c.List {
@@ -309,6 +320,7 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	if k := s.Calls.find(c.By); k >= 0 && s.Calls.List[k].State == Below && (c.Call != "" || !c.Started) {
 		s.settleAs(k, childResult(c.By, s.Calls.List[k].Tool, o), reportedSize(o))
 	}
+	s.closeAccount(c, o)
 	s.Children.ended(i, s.kept(o), s.now())
 	s.tellOfChild(agent.ChildEnded, i, o.Reason)
 	s.answerWaits()
@@ -318,13 +330,18 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 // reported takes what a child says of itself.
 func (s *step) reported(r agent.ChildReport) error {
 	i := s.Children.find(r.Session)
-	switch {
-	case r.Run != s.Run:
+	if r.Run != s.Run {
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
-	case !r.Status.Known():
+	}
+	if !r.Status.Known() {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
+	}
+	news := i >= 0 && s.Children.List[i].live() && s.heardShare(r)
+	switch {
 	case i >= 0 && s.Children.List[i].live() && r.Met != nil:
 		s.metBelow(i, *r.Met)
+		return nil
+	case news && r.Seq <= s.Children.List[i].Seq:
 		return nil
 	case i < 0 || !s.Children.List[i].live() || r.Seq <= s.Children.List[i].Seq:
 		return s.refuse("child %s is not waited for, or has told more already", r.Session)
@@ -352,35 +369,4 @@ func (s *step) tellOfChild(t agent.EventType, i int, reason string) {
 	c := s.Children.List[i]
 	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
 	s.tell(agent.Event{Type: t, Child: &agent.ChildNote{Session: c.Session, Run: c.Run, Agent: c.Agent, Call: c.By, Status: c.Status, Reason: fit(reason, maxName)}})
-}
-
-// foreground reports whether a call of the turn waits for a child, or a child has yet to begin.
-func (s *step) foreground() bool { return s.Calls.count(Below) > 0 || s.Children.starting() }
-
-// childrenRest reports whether the turn waits for children alone, all of which are suspended.
-func (s State) childrenRest() bool {
-	if s.Calls.count(Below) == 0 || s.Calls.count(Below)+s.Calls.count(Done) < len(s.Calls.List) {
-		return false
-	}
-	for _, c := range s.Calls.List {
-		if c.State == Below && slices.ContainsFunc(s.waitedFor(c), func(on string) bool { return !s.Children.rests(on) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// childrenWork reports whether a child goes on that the turn waits for.
-func (s *step) childrenWork() bool {
-	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
-		return c.State == Below && slices.ContainsFunc(s.waitedFor(c), s.Children.busy)
-	})
-}
-
-// waitedFor lists the children whose end a call waits for.
-func (s State) waitedFor(c Call) []string {
-	if len(c.On) > 0 {
-		return c.On
-	}
-	return s.Children.startedBy(c.ID)
 }

@@ -39,7 +39,7 @@ func (s *step) next() (d due) {
 	r := s.Requests.due()
 	d = d.or(r.at, r.why).or(s.Park.due(), "the time it waits for")
 	if s.clockRuns() {
-		d = d.or(s.Budget.Deadline, "the end of the working time")
+		d = d.or(s.Budget.deadline(), "the end of the working time")
 	}
 	return d
 }
@@ -79,7 +79,7 @@ func (s *step) tick() error {
 		s.met(Met{})
 	}
 	s.tickStopping()
-	if !s.over() && s.clockRuns() && reached(s.Budget.Deadline, s.At) {
+	if !s.over() && s.clockRuns() && reached(s.Budget.deadline(), s.At) {
 		s.fail(s.Budget.outOfTime())
 	}
 	return nil

@@ -77,7 +77,7 @@ func (s *step) mayDecide(r Request, d decision) error {
 	if d.approve == nil {
 		return nil
 	}
-	if i := s.Calls.find(r.CallID); s.Calls.growth(i, d.approve.Arguments) > s.room() {
+	if i := s.Calls.find(r.CallID); s.Calls.growth(i, d.approve.Arguments) > s.space() {
 		return s.refuseAs(agent.TooLarge, "arguments", "the arguments are too long to be kept beside what else waits: shorten them, or answer other requests first")
 	}
 	if tool, _ := s.Spec.Tool(r.Call.Tool); len(d.approve.Arguments) > 0 && tool.By != "" {

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -26,8 +27,10 @@ func (s *step) delegate(i int) {
 		refused = "The arguments do not fit: " + err.Error()
 	case w.Task == "":
 		refused = "A task is wanted: set task."
-	case s.Parent.depth()+1 > maxDepth:
-		refused = fmt.Sprintf("Not started: agents may stand %d deep below one another.", maxDepth)
+	case s.levels() < 1:
+		refused = "Not started: as many agents stand below one another as limits.depth allows. Do the work yourself."
+	case s.reckon().left(agent.ResourceAgents) < 1:
+		refused = "Not started: as many agents were started as limits.agents allows. Do the work yourself."
 	case s.Children.countLive() >= maxWorking:
 		refused = fmt.Sprintf("Not started: %d agents work for you already, or wait. Go on when some have ended.", maxWorking)
 	case len(session) > maxSession:
@@ -37,6 +40,7 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
+	grant := s.grantFor(session, sub)
 	waits := c.ID
 	if w.Background {
 		waits = ""
@@ -51,6 +55,7 @@ func (s *step) delegate(i int) {
 		Birth: agent.Birth{
 			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
 			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
+			Grant: grant, Levels: s.levels() - 1,
 		},
 	})
 }
@@ -89,4 +94,35 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 		}
 	}
 	return append(all, own)
+}
+
+// foreground reports whether a call of the turn waits for a child, or a child has yet to begin.
+func (s *step) foreground() bool { return s.Calls.count(Below) > 0 || s.Children.starting() }
+
+// childrenRest reports whether the turn waits for children alone, all of which are suspended.
+func (s State) childrenRest() bool {
+	if s.Calls.count(Below) == 0 || s.Calls.count(Below)+s.Calls.count(Done) < len(s.Calls.List) {
+		return false
+	}
+	for _, c := range s.Calls.List {
+		if c.State == Below && slices.ContainsFunc(s.waitedFor(c), func(on string) bool { return !s.Children.rests(on) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// childrenWork reports whether a child goes on that the turn waits for.
+func (s *step) childrenWork() bool {
+	return slices.ContainsFunc(s.Calls.List, func(c Call) bool {
+		return c.State == Below && slices.ContainsFunc(s.waitedFor(c), s.Children.busy)
+	})
+}
+
+// waitedFor lists the children whose end a call waits for.
+func (s State) waitedFor(c Call) []string {
+	if len(c.On) > 0 {
+		return c.On
+	}
+	return s.Children.startedBy(c.ID)
 }

@@ -51,6 +51,13 @@ func (e *End) fails(err *agent.Error) {
 	e.Outcome = &o
 }
 
+// settles says what the run and all below it have used at last.
+func (e *End) settles(tree agent.Tally) {
+	o := *e.Outcome
+	o.Tree = tree
+	e.Outcome = &o
+}
+
 // complete ends a run that has its answer, if it used the tools that it had to. A daemon
 // idles.
 func (s *step) complete(reason, text string, r agent.Reply) {
@@ -98,7 +105,7 @@ func (s *step) fail(err *agent.Error) {
 // stamped says of an error which run it ended.
 func (s *step) stamped(err *agent.Error) *agent.Error {
 	e := *err
-	e.Session, e.Run, e.Status, e.Err = s.Session, s.Run, agent.Failed, nil
+	e.Session, e.Run, e.Status, e.Err, e.Spent = s.Session, s.Run, agent.Failed, nil, nil
 	return &e
 }
 
@@ -132,13 +139,14 @@ func (s *step) cut(in Cut) error {
 // end decides the outcome. The run reaches its end when the log is stored; one that never
 // began has no part in the log and ends at once.
 func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)) {
+	s.chargeBlind()
 	s.abandonTurn()
 	s.do(Abandon{})
 	s.stopWaiting()
 	s.leaveChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.Turn.N, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Started: s.Origin.Started, Ended: s.At,
+		Turns: s.Turn.N, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.Counts, Started: s.Origin.Started, Ended: s.At,
 		Parked: agent.Duration(s.Rest.Parked), Seq: s.Log.Seq,
 	}
 	fill(o)
@@ -166,6 +174,7 @@ func (s *step) stopWaiting() {
 func (s *step) ended() {
 	s.live(Ended)
 	s.Rest.begin(s.At)
+	s.End.settles(s.tally().Add(s.Ledger.worst()))
 	s.reportEnd()
 	s.do(Publish{}, Complete{})
 }

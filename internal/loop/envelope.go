@@ -33,7 +33,7 @@ type envelope struct {
 }
 
 func envelopeOf(o *agent.Outcome) envelope {
-	e := envelope{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: o.Usage.Total()}
+	e := envelope{OK: o.OK(), Child: o.Session, Status: o.Status, Text: o.Text, Output: o.Output, Tokens: max(o.Usage.Total(), o.Tree.Usage.Total())}
 	if o.Handoff != nil {
 		e.Text = o.Handoff.Summary
 	}

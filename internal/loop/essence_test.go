@@ -23,8 +23,9 @@ func essence(p place) string {
 	l := &s.Log
 	l.Head, l.Version, l.Seq, l.Tail, l.Bytes = given(l.Head != ""), 0, int64(min(len(l.Tail), 1)), nil, 0
 	l.Sealing, l.Fault, l.Tries, l.Again = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.Again)
-	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Budget.Deadline, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Budget.Deadline), e.left(s.Wake)
-	s.Numbers, s.Budget.Usage, s.Budget.Cost, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, agent.Usage{}, 0, 0, "", given(s.Turn.Text != "")
+	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Wake)
+	e.budget()
+	s.Numbers, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, 0, "", given(s.Turn.Text != "")
 	s.Spec, s.Parent.Birth, s.Parent.Beyond, s.Parent.Inherited, s.Origin.Labels = nil, nil, nil, nil, nil
 	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Posts = nil, nil, nil, nil, nil
 	if s.End.Outcome != nil {
@@ -85,7 +86,6 @@ func (e *essential) turn() {
 		s.Calls.List[i].ID = "t." + strconv.Itoa(i)
 	}
 	s.Messages.PendingSize, s.Messages.EventSize, s.Messages.PostSize, s.Verbs.Size = 0, 0, 0, 0
-	s.Budget.Base = agent.Limits{Turns: s.Turn.N - s.Budget.Base.Turns}
 	s.Turn.N = min(s.Turn.N, 1)
 	s.Turn.Ask = min(s.Turn.Ask, 1)
 	var done []agent.ToolCount // what was done at all is what Require asks for
@@ -93,6 +93,33 @@ func (e *essential) turn() {
 		done = append(done, agent.ToolCount{Tool: t.Tool, OK: min(t.OK, 1)})
 	}
 	s.Calls.Counts = done
+}
+
+// budget leaves what is left, by the run's own limits and by what it was granted.
+func (e *essential) budget() {
+	s := e.State
+	b, k := s.Budget, s.reckon()
+	s.Budget = Budget{Limits: b.Limits, Paid: b.Paid, OwnBase: s.ownTurns() - b.OwnBase, Worked: time.Duration(k.left(agent.ResourceTime))}
+	if !b.Runs.IsZero() {
+		s.Budget.Runs = time.Unix(0, 0).UTC()
+	}
+	for r := range agent.Resources {
+		s.Budget.Base[r] = min(k.leftOwn(r), 100)
+		if s.Budget.Last[r] = min(k.leftAbove(r), 100); r == agent.ResourceTime {
+			s.Budget.Base[r], s.Budget.Last[r] = min(k.leftOwn(r), 1), min(k.leftAbove(r), 1)
+		}
+	}
+	if a := s.Ledger.Above; a != nil {
+		s.Ledger.Above = &Share{Asked: a.Asked, Recalled: a.Recalled, Denied: a.Denied}
+	}
+	s.Ledger.Gone = agent.Tally{}
+	for i, a := range s.Ledger.Accounts {
+		one := Account{Session: strconv.Itoa(i), Wants: a.Wants, Recalled: a.Recalled}
+		for r := range agent.Resources {
+			one.Granted[r] = min(a.unspent(r), 100)
+		}
+		s.Ledger.Accounts[i] = one
+	}
 }
 
 // waits leaves of what the run waits for when it is over, and how it is decided.

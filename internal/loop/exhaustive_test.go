@@ -17,7 +17,9 @@ import (
 // many states with each further input.
 var most = flag.Int("states", 150, "at how many states of each theme the exhaustive search looks")
 
-const born = `born {"parent":{"session":"s","run":"p"},"depth":1,"held":[{"id":"h-1","from":"inherited","session":"s","verb":"pause"}],"heard":[{"session":"s","n":1}]}`
+const born = `born {"parent":{"session":"s","run":"p"},"depth":1,"levels":3,"held":[{"id":"h-1","from":"inherited","session":"s","verb":"pause"}],"heard":[{"session":"s","n":1}]}`
+
+const bornWith = `born {"parent":{"session":"s","run":"p"},"depth":1,"levels":2,"grant":{"tokens":40,"turns":3,"agents":2,"cost_usd":-1,"wall_clock":-1}}`
 
 const (
 	callsThree = `replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":3}}}],"rules":[[],[0],[0]]}`
@@ -71,6 +73,19 @@ var themes = []theme{
 			`ordered {"verb":"resume","heard":[{"session":"s","n":1}]}`,
 			"ordered {\"verb\":\"resume\",\"heard\":[{\"session\":\"s\",\"n\":1}]}\ncalls subagent__b {\"task\":\"one\"} | add {}",
 		},
+	},
+	{
+		name: "shared", begin: "begin go", opened: `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"tokens":60,"turns":6},"on_limit":"ask"}`,
+		model: []string{`calls subagent__b {"task":"one"} | subagent__b {"task":"two","background":true}`, "calls subagent_wait {}"},
+		from: []string{
+			"calls subagent__b {\"task\":\"one\"} | subagent__b {\"task\":\"two\"}\nchild-started s/b-1\nchild-started s/b-2",
+			"calls subagent__b {\"task\":\"two\",\"background\":true}\nchild-started s/b-1",
+		},
+	},
+	{
+		name: "granted", begin: bornWith, opened: `opened {"toolset":[{"name":"add"}],"agents":[{"agent":"b"}]}`,
+		model: []string{"calls add {}", `calls subagent__b {"task":"one"}`},
+		from:  []string{"calls add {}\nresult t1.1 ok 1", "calls subagent__b {\"task\":\"one\",\"background\":true}\nchild-started s/a-1/b-1"},
 	},
 	{
 		name: "finish", begin: "begin go", opened: `opened {"completion":"tool","output":{"type":"object"},"require":["add"],"toolset":[{"name":"add"}],"nudges":1,"limits":{"turns":4}}`,

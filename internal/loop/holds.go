@@ -270,6 +270,7 @@ func (s *step) giveUpForRoom() {
 // is unknown.
 func (s *step) givenUp() {
 	why := s.End.aborted().Why
+	s.chargeBlind()
 	switch s.Turn.Phase {
 	case Asking:
 		s.endTurn()

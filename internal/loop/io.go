@@ -172,6 +172,8 @@ type (
 	// Reported is what a child says of itself, Ordered what the run above wants.
 	Reported struct{ Report agent.ChildReport }
 	Ordered  struct{ Order agent.HoldOrder }
+	// Granted is what the run above says of what this one may use.
+	Granted struct{ Order agent.GrantOrder }
 	// Leased reports whether the parent is gone.
 	Leased struct{ Gone bool }
 	// Folded is the handoff that a [Fold] asked for.
@@ -203,6 +205,7 @@ func (ChildStarted) input() {}
 func (ChildEnded) input()   {}
 func (Reported) input()     {}
 func (Ordered) input()      {}
+func (Granted) input()      {}
 func (Leased) input()       {}
 
 // Effect is something to be done. What comes of it is an input.
@@ -288,6 +291,11 @@ type (
 		Session string
 		Report  agent.ChildReport
 	}
+	// GrantChild tells a run below what it may use.
+	GrantChild struct {
+		Session string
+		Order   agent.GrantOrder
+	}
 	// PassOn says a verb to a run below.
 	PassOn struct {
 		Session string
@@ -322,6 +330,7 @@ func (Fold) effect()        {}
 func (StartChild) effect()  {}
 func (TellChild) effect()   {}
 func (TellParent) effect()  {}
+func (GrantChild) effect()  {}
 func (PassOn) effect()      {}
 func (LookAfter) effect()   {}
 func (Lease) effect()       {}

@@ -213,6 +213,7 @@ func (s *step) tell(e agent.Event) {
 
 // say appends a message to the log, of which so many bytes are somebody's.
 func (s *step) say(m agent.Message, bytes int) {
+	s.Budget.said(bytes)
 	s.recordAs(agent.Event{Type: agent.Said, Message: &m}, frame+bytes)
 }
 

@@ -250,7 +250,7 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 	switch {
 	case s.daemon() != nil && s.posted(in.ID) != "":
 		return s.already()
-	case parked && eventInJSON(o) > s.room():
+	case parked && eventInJSON(o) > s.space():
 		return s.refuseAs(agent.QueueFull, "", "too much waits for the run already; emit it again when less does")
 	case parked && s.daemon() != nil:
 		s.post(in.ID)
@@ -275,7 +275,7 @@ func (s *step) queue(o agent.EmitOrder, id string) error {
 		err := s.refuseAs(agent.Stale, "", "the run is being stopped; emit it again, with the same id, when the session's next run has begun")
 		err.Retryable = true // it is for the session, which hears it: only not now
 		return err
-	case len(s.Messages.Events) >= most || s.Messages.EventSize+eventInJSON(e) > eventShare || eventInJSON(e) > s.room():
+	case len(s.Messages.Events) >= most || s.Messages.EventSize+eventInJSON(e) > eventShare || eventInJSON(e) > s.space():
 		return s.refuseAs(agent.QueueFull, "", "%d events wait already (daemon.queue allows %d, and %d bytes); emit it again, with the same id, when fewer do", len(s.Messages.Events), most, eventShare)
 	}
 	s.Messages.queue(e)

@@ -96,12 +96,8 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.Budget.allow(in.Spec.Limits.Lower(s.Origin.Start.Limits))
-	if s.Budget.Limits.CostUSD > 0 && s.Spec.Price == (agent.Price{}) {
-		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", s.Spec.Model).At("limits.cost_usd"))
-		return
-	}
-	if s.Budget.Limits.CostUSD > 0 && len(s.Spec.Unpriced) > 0 {
-		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(s.Spec.Unpriced, ", ")).At("limits.cost_usd"))
+	if models := s.unpriced(); len(models) > 0 && s.reckon().left(agent.ResourceCost) != plenty {
+		s.fail(agent.Errorf(agent.InvalidInput, "limits.cost_usd can't be held, since the price of %s is not known", strings.Join(models, ", ")).At("limits.cost_usd"))
 		return
 	}
 	if in.Lost != "" {
@@ -118,6 +114,14 @@ func (s *step) opened(in Opened) {
 		return
 	}
 	s.list(in.Sources)
+}
+
+// unpriced are the models that the run may ask and whose price is not known.
+func (s *step) unpriced() []string {
+	if s.Spec.Price == (agent.Price{}) {
+		return []string{s.Spec.Model}
+	}
+	return s.Spec.Unpriced
 }
 
 // silent reports whether the run was given nothing to say to the model.
@@ -198,7 +202,7 @@ func (s *step) tooLong() *agent.Error {
 	switch n := specInJSON(s.Spec.Light()) + s.Parent.inJSON(); {
 	case n > specShare:
 		return agent.Errorf(agent.TooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).At("agent")
-	case park != nil && conditionsInJSON(*park) > s.room():
+	case park != nil && conditionsInJSON(*park) > s.space():
 		return agent.Errorf(agent.TooLarge, "start refused: what the run would wait for is too long to be kept").At("park")
 	case s.Origin.Start.Carry == agent.CarryCompact && !s.mayWait(inputMessage(s.Origin.Start, s.Origin.Brief)):
 		return agent.Errorf(agent.TooLarge, "start refused: the input is too long to wait for the summary that comes before it (it may have %d bytes)", pendingShare).At("input")
@@ -229,6 +233,7 @@ func (s *step) firstWord(m agent.Message) {
 // opening writes what the run is and where in the session's log it begins.
 func (s *step) opening() {
 	e := agent.Started{Run: s.Run, By: s.Origin.Start.By, Carry: s.Origin.Start.Carry, Spec: s.Spec}
+	s.Budget.said(weight(agent.Event{Started: &e}))
 	p := s.Origin.Point
 	if p == nil {
 		s.record(agent.Event{Type: agent.RunStarted, Started: &e})
@@ -239,7 +244,7 @@ func (s *step) opening() {
 	if p.Forked != nil {
 		// The counters go on, so that the ids of calls stay apart; the limits are new.
 		s.Turn.goesOn(p.Turn)
-		s.Budget.countsFrom(p.Turn)
+		s.Budget.began(p.Turn)
 		s.Calls.goesOn(p.Tools)
 		s.record(agent.Event{Type: agent.RunForked, Forked: p.Forked})
 	}

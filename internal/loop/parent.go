@@ -94,6 +94,7 @@ func (s *step) born(b *agent.Birth) {
 	}
 	s.Parent.born(b)
 	s.Holds.born(*b)
+	s.Ledger.born(b.Grant)
 }
 
 // bounded makes a Spec one that its ancestors allow: their rules hold here too, and tools
@@ -167,7 +168,7 @@ func (s *step) reportGoesOn() {
 
 // ownReport is a report of this run, numbered by its log.
 func (s *step) ownReport(status agent.Status) agent.ChildReport {
-	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status}
+	return agent.ChildReport{Run: s.Parent.Birth.Parent.Run, Session: s.Session, From: s.Run, Seq: s.Log.Seq, Status: status, Share: s.shareReport()}
 }
 
 func (s *step) tellParent(r agent.ChildReport) {
@@ -214,6 +215,9 @@ func (s *step) look() {
 		s.do(Lease{Parent: s.Parent.Birth.Parent})
 	} else { // the server cancels it when its parent closes, however that happens
 		s.Parent.looked(s.Rest.Since, s.At)
+	}
+	if s.Ledger.Above != nil && s.short() {
+		s.Ledger.asksAnew()
 	}
 	if early := s.Holds.Early; early != nil {
 		s.tellParent(s.metReport(*early))

@@ -65,7 +65,7 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 		case parked:
 		case p.Err != nil:
 			s.settle(i, agent.CallRejected, p.Err.Message)
-		case conditionsInJSON(p.Conditions) > s.room():
+		case conditionsInJSON(p.Conditions) > s.space():
 			s.settle(i, agent.CallRejected, tooLongToWait)
 		default:
 			parked = true

@@ -76,7 +76,7 @@ func (s *step) mayAnswer(r Request, d decision) error {
 	} else {
 		a.Text, a.Data = r.said(d.answer), d.answer.Data
 	}
-	if answerInJSON(a) > s.room() {
+	if answerInJSON(a) > s.space() {
 		return s.refuseAs(agent.TooLarge, path, "the answer is too long to be kept beside what else waits: shorten it, or answer other requests first")
 	}
 	return nil

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 // replied takes the model's answer, whole or what there is of it.
 func (s *step) replied(in Replied) {
 	r := in.Reply
+	s.chargeReply(r)
 	if r.Finish == agent.FinishHeld && r.Hold != nil && !s.justified(*r.Hold) {
 		s.outdated(*r.Hold)
 		s.askAgain()
@@ -19,7 +21,6 @@ func (s *step) replied(in Replied) {
 	if s.heed(r.Hold); s.over() {
 		return
 	}
-	s.Budget.charge(r, s.Spec.Price)
 	aborted := s.End.aborted()
 	switch {
 	case s.Turn.Phase == Summing:
@@ -164,6 +165,11 @@ func (s *step) repair(fault string) {
 // modelFailed ends the run, but not if the call was given up anyway or was for a summary.
 // A call that may be what ends its workers is made again when somebody says so.
 func (s *step) modelFailed(err *agent.Error) {
+	if errors.Is(err, agent.Internal) && len(err.Spent) == 0 { // it was given up between attempts
+		s.chargeBlind()
+	}
+	s.Budget.pays(agent.Usage{})
+	s.chargeAll(err.Spent)
 	aborted := s.End.aborted()
 	if s.Turn.Phase == Summing {
 		s.summed("", nil, aborted != nil)

@@ -222,7 +222,7 @@ func (s *step) askLimit(err *agent.Error) {
 		p.Default = d
 	}
 	s.askAs(Request{Request: agent.Request{
-		Type: agent.LimitAsk, Text: err.Message, Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
+		Type: agent.LimitAsk, Text: err.Message, Context: s.progress(), Choices: []string{choiceContinue, choiceStop}, Cause: err.Code,
 	}}.sized(""), p, agent.ByPolicy, string(err.Code))
 }
 

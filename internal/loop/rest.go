@@ -154,7 +154,7 @@ func (s *step) heldAboveOnly() bool {
 // goOn closes the suspension. One that never came to a rest was withdrawn.
 func (s *step) goOn() {
 	id, rested := s.Rest.Wait.ID, s.Rest.resting()
-	s.Budget.postpone(s.Rest.close(s.At))
+	s.Rest.close(s.At)
 	if !rested {
 		return
 	}

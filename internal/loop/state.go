@@ -25,6 +25,7 @@ type State struct {
 	Turn     Turn     `json:"turn"`
 	Calls    Calls    `json:"calls,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
+	Ledger   Ledger   `json:"ledger,omitzero"`
 	Messages Messages `json:"messages,omitzero"`
 	Daemon   Daemon   `json:"daemon,omitzero"`
 
@@ -53,6 +54,7 @@ func (s State) clone() State {
 	s.Messages = s.Messages.clone()
 	s.Verbs = s.Verbs.clone()
 	s.Children = s.Children.clone()
+	s.Ledger = s.Ledger.clone()
 	s.Rest = s.Rest.clone()
 	s.Park = copied(s.Park)
 	s.End = s.End.clone()

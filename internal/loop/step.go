@@ -20,10 +20,12 @@ func Step(s State, m Moment, in Input) (State, []Effect, error) {
 // take gives an input to its part and then carries out the rules.
 func take(s State, m Moment, in Input) (*step, error) {
 	st := &step{State: s.clone(), Moment: m}
+	st.Budget.tick(m.At)
 	if err := st.receive(in); err != nil {
 		return nil, err
 	}
 	st.advance()
+	st.Budget.clock(st.clockPasses(), m.At)
 	st.wake()
 	st.acknowledge()
 	return st, nil
@@ -71,9 +73,9 @@ func (s *step) receive(in Input) error {
 	case Listed:
 		return s.expect(Listing, func() { s.listed(in) })
 	case Replied:
-		return s.heardModel(in.Ask, func() { s.replied(in) })
+		return s.heardModel(in.Ask, in.Reply, func() { s.replied(in) })
 	case ModelFailed:
-		return s.heardModel(in.Ask, func() { s.modelFailed(in.Err) })
+		return s.heardModel(in.Ask, agent.Reply{Spent: in.Err.Spent}, func() { s.modelFailed(in.Err) })
 	case Returned:
 		return s.returned(in)
 	case Slow:
@@ -105,6 +107,8 @@ func (s *step) receive(in Input) error {
 		return s.reported(in.Report)
 	case Ordered:
 		return s.ordered(in.Order)
+	case Granted:
+		return s.grantedAbove(in.Order)
 	case Leased:
 		return s.leased(in)
 	}
@@ -120,10 +124,10 @@ func (s *step) expect(l Life, handle func()) error {
 }
 
 // heardModel takes what came of the model call of an event. One that was given up
-// comes too late.
-func (s *step) heardModel(ask int64, handle func()) error {
+// comes too late for anything but what it has used.
+func (s *step) heardModel(ask int64, r agent.Reply, handle func()) error {
 	if !s.Turn.inFlight() || ask != s.Turn.Ask {
-		return s.refuse("the model call of event %d is not waited for in phase %q", ask, s.at())
+		return s.late(ask, r)
 	}
 	handle()
 	return nil

@@ -132,6 +132,7 @@ func (s *step) tickStopping() {
 	}
 	if s.End.Aborting == nil && s.Turn.Phase == Summing {
 		s.do(Abandon{})
+		s.chargeBlind()
 		s.summed("", nil, true)
 	}
 	if s.End.Aborting != nil {
@@ -169,7 +170,7 @@ func (s *step) folded(h agent.Handoff) {
 func (s *step) known() agent.Handoff {
 	h := agent.Handoff{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Stopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
-		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Left: s.Budget.left(s.Turn.N),
+		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Left: s.left(),
 	}
 	for _, t := range s.Calls.Counts {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {

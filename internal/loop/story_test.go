@@ -248,6 +248,10 @@ func (p *player) input(verb, rest string) Input {
 		o := agent.HoldOrder{}
 		p.decode(rest, &o)
 		return Ordered{Order: o}
+	case "granted":
+		o := agent.GrantOrder{}
+		p.decode(rest, &o)
+		return Granted{Order: o}
 	case "leased":
 		return Leased{Gone: rest == "gone"}
 	case "refused":

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -98,6 +99,26 @@ func oneLine(s string) string {
 	return s
 }
 
+// amountsText is what is bounded, but agents where there are thousands.
+func amountsText(a agent.Amounts) string {
+	var parts []string
+	for r := range agent.Resources {
+		switch {
+		case a[r] == 0 || a[r] == agent.NotBounded || r == agent.ResourceAgents && (a[r] > 1000 || a[r] == 1):
+		case r == agent.ResourceTime:
+			parts = append(parts, time.Duration(a[r]).String())
+		case r == agent.ResourceCost:
+			parts = append(parts, agent.USD(a[r]).String()+" USD")
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", a[r], r))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, " ")
+}
+
 func effectText(e Effect) string {
 	switch e := e.(type) {
 	case CallModel:
@@ -144,11 +165,34 @@ func effectText(e Effect) string {
 	case Broadcast:
 		return fmt.Sprintf("broadcast %s of %s, hold %d", e.Verb, e.Session, e.N)
 	case StartChild:
-		return fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.Birth.Held))
+		text := fmt.Sprintf("start %s of %s: %s; held %d", e.Session, e.Agent, e.Task, len(e.Birth.Held))
+		if g := e.Birth.Grant; g != nil && g[agent.ResourceTokens]+g[agent.ResourceCost]+g[agent.ResourceTurns]+g[agent.ResourceTime] > 4*agent.NotBounded {
+			text += ", granted " + amountsText(*g)
+		}
+		return text
 	case TellChild:
 		return fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
 	case TellParent:
-		return fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
+		text := fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
+		if r := e.Report.Share; r != nil && r.Granted != (agent.Amounts{}) {
+			text += fmt.Sprintf("; used %s of %s", amountsText(r.Spent.Amounts()), amountsText(r.Granted))
+			if r.Returned != (agent.Amounts{}) {
+				text += ", gave back " + amountsText(r.Returned)
+			}
+			if r.Wants != (agent.Amounts{}) {
+				text += ", wants " + amountsText(r.Wants)
+			}
+		}
+		return text
+	case GrantChild:
+		text := fmt.Sprintf("grant %s %s", e.Session, amountsText(e.Order.Granted))
+		if e.Order.Recall {
+			text += ", wanting back what it does not use"
+		}
+		if e.Order.Denied {
+			text += ", no more agents"
+		}
+		return text
 	case PassOn:
 		return fmt.Sprintf("pass %s on to %s: %+v", e.Command.Verb(), e.Session, e.Command)
 	case Fold:

@@ -141,18 +141,21 @@ func (t *Turn) fits() { t.ForceFit = true }
 func (s *step) nextTurn() {
 	s.deliver(false)
 	s.Turn.next()
+	s.Budget.turn()
 	s.record(agent.Event{Type: agent.TurnStarted})
 	s.askModel()
 }
 
 func (s *step) askModel() {
 	s.Turn.ask(s.At, s.Log.Seq)
+	s.Budget.calls()
 	s.modelStep(ModelStep{Note: s.Turn.Note, ForceFit: s.Turn.ForceFit})
 }
 
 // summarise asks the model for a summary, without tools; it is not a turn.
 func (s *step) summarise(what Summary) {
 	s.Turn.sum(s.At, s.Log.Seq, what)
+	s.Budget.calls()
 	left := agent.Duration(0)
 	if s.End.Stopping != nil {
 		left = agent.Duration(s.End.Stopping.Until.Sub(s.At))
@@ -166,7 +169,7 @@ func (s *step) endTurn() {
 }
 
 func (s *step) checkpoint() *agent.Checkpoint {
-	c := &agent.Checkpoint{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts}
+	c := &agent.Checkpoint{Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tools: s.Calls.Counts, Request: s.Budget.Counted}
 	for _, call := range s.Calls.List {
 		if len(call.Set) > 0 && c.Set == nil {
 			c.Set = map[string]json.RawMessage{}

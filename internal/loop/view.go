@@ -28,7 +28,7 @@ func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Rest.Since, Turn: s.Turn.N,
 		Doing: s.doing(), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
-		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Limits: s.used(now), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
+		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.usedOfLimits(now), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
 	}
 	if d := s.daemon(); d != nil {
 		v.Events = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
@@ -65,19 +65,12 @@ func (s State) doing() []agent.Doing {
 	return doing
 }
 
-// used is how much of each limit is used up.
-func (s State) used(now time.Time) agent.LimitsUsed {
-	if s.Rest.resting() {
-		now = s.Rest.Since // the clock stands still
-	}
-	return s.Budget.used(s.Turn.N, now)
-}
-
 // Memo is what a listing shows of the run.
 func (s State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Rest.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
+		Tree: s.treeTally(), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()),
 	}
 	if s.Life == Ended {
 		m.Reason = s.End.Outcome.Reason
@@ -167,6 +160,7 @@ func heardAs(topic string) string {
 func (s State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
+		Used: s.treeTally(), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()),
 	}
 	if open := s.Suspension(); open != nil {
 		note := open.Note(s.redacted())
@@ -177,10 +171,17 @@ func (s State) Nodes() []agent.Node {
 	}
 	nodes := []agent.Node{own}
 	for _, c := range s.Children.List {
-		nodes = append(nodes, agent.Node{
+		n := agent.Node{
 			Session: c.Session, Run: c.Run, Parent: s.Session, Agent: c.Agent, Depth: own.Depth + 1,
 			Status: c.Status, Suspension: c.Suspension, Heard: c.Heard.UTC().Format(time.RFC3339),
-		})
+		}
+		if i := s.Ledger.find(c.Session); i >= 0 {
+			a := s.Ledger.Accounts[i]
+			n.Used, n.Granted, n.Left = a.Spent, agent.RoomOf(a.net()), agent.RoomOf(a.room())
+		} else if c.Outcome != nil {
+			n.Used = c.Outcome.Tree
+		}
+		nodes = append(nodes, n)
 	}
 	return nodes
 }

@@ -45,7 +45,10 @@ func weight(e agent.Event) int {
 
 // asked is what a request counts.
 func asked(r agent.Request) int {
-	n := len(r.Context)
+	n := 0
+	if r.Type != agent.LimitAsk { // whose words are ours
+		n += len(r.Context)
+	}
 	if r.Type == agent.Question {
 		n += len(r.Text)
 	}

@@ -38,7 +38,6 @@ func NewMeter(v *store.View, spec *agent.Spec) Meter {
 // that it answered, and the event up to which that request went.
 func lastTurn(events []agent.Event) (counted, at int64) {
 	var end, begin agent.Event
-	var before agent.Usage
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
 		switch {
@@ -49,7 +48,7 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 		case e.Checkpoint != nil && end.Seq == 0:
 			end = e
 		case e.Checkpoint != nil && begin.Seq > 0:
-			before, i = e.Checkpoint.Usage, 0
+			i = 0
 		case e.Type == agent.TurnStarted && end.Seq > 0 && begin.Seq == 0:
 			begin = e
 		}
@@ -57,11 +56,20 @@ func lastTurn(events []agent.Event) (counted, at int64) {
 	if begin.Seq == 0 {
 		return 0, 0
 	}
-	return end.Checkpoint.Usage.Input - before.Input, begin.Seq
+	return end.Checkpoint.Request, begin.Seq
 }
 
 // Tokens is about how many tokens a request with some messages has.
 func (m Meter) Tokens(entries []store.Entry) int64 { return m.of(m.fixed + Bytes(entries)) }
+
+// Request is about how many tokens a request with some messages has.
+func (m Meter) Request(messages []agent.Message) int64 {
+	bytes := m.fixed
+	for _, one := range messages {
+		bytes += frame*(1+len(one.Parts)) + one.Size()
+	}
+	return m.of(bytes)
+}
 
 // Part is about how many of them are of some messages alone.
 func (m Meter) Part(entries []store.Entry) int64 { return m.of(Bytes(entries)) }

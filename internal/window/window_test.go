@@ -99,7 +99,7 @@ func TestMeterLearnsFromTheLastTurn(t *testing.T) {
 	log := func(counted int64) *store.View {
 		events := []agent.Event{
 			{Seq: 1, Type: agent.RunStarted, Started: &agent.Started{Run: "r", Spec: spec}}, {Seq: 2, Type: agent.Said, Message: &first},
-			{Seq: 3, Type: agent.TurnStarted}, {Seq: 4, Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: counted}}},
+			{Seq: 3, Type: agent.TurnStarted}, {Seq: 4, Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: agent.Usage{Input: 3 * counted}, Request: counted}},
 		}
 		return (&store.View{}).With(events, 4)
 	}

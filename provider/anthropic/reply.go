@@ -95,6 +95,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 	case "message_start":
 		u := ev.Message.Usage
 		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+		r.emit(model.Delta{Usage: r.usage()})
 	case "content_block_start":
 		b := ev.ContentBlock
 		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw()}, b.Text+b.Thinking)
@@ -103,6 +104,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 	case "message_delta":
 		u := ev.Usage
 		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+		r.emit(model.Delta{Usage: r.usage()})
 		if ev.Delta.StopReason != "" {
 			r.stop, r.why = ev.Delta.StopReason, ev.Delta.StopDetails.Explanation
 		}
@@ -148,11 +150,16 @@ func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 	r.output, r.thinking = max(r.output, output), max(r.thinking, thinking)
 }
 
-func (r *reply) done() *model.Reply {
-	out := &model.Reply{Usage: model.Counted(agent.Usage{
+// usage is what the provider has told so far.
+func (r *reply) usage() agent.Usage {
+	return model.Counted(agent.Usage{
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
 		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking,
-	})}
+	})
+}
+
+func (r *reply) done() *model.Reply {
+	out := &model.Reply{Usage: r.usage()}
 	calls := false
 	for _, b := range r.blocks {
 		if part, ok := b.part(); ok {

@@ -83,7 +83,9 @@ func (r *reply) takeData(data []byte) error {
 	if ev.Error != nil {
 		return ev.Error
 	}
-	r.count(ev.Usage)
+	if r.count(ev.Usage); r.used() != (agent.Usage{}) {
+		r.emit(model.Delta{Usage: r.used()})
+	}
 	r.blocked, r.why = cmp.Or(r.blocked, ev.Feedback.Reason), cmp.Or(r.why, ev.Feedback.Message)
 	for _, c := range ev.Candidates {
 		if c.Index != 0 {
@@ -183,11 +185,14 @@ var (
 	}
 )
 
-func (r *reply) done() *model.Reply {
+// used is what the provider has told so far.
+func (r *reply) used() agent.Usage {
 	u := r.usage
-	out := &model.Reply{Parts: r.parts, Finish: model.FinishStop, Usage: model.Counted(agent.Usage{
-		Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts,
-	})}
+	return model.Counted(agent.Usage{Input: u.Prompt + u.ToolPrompt, Output: u.Candidates + u.Thoughts, CacheRead: u.Cached, Reasoning: u.Thoughts})
+}
+
+func (r *reply) done() *model.Reply {
+	out := &model.Reply{Parts: r.parts, Finish: model.FinishStop, Usage: r.used()}
 	calls := slices.ContainsFunc(r.parts, func(p agent.Part) bool { return p.Type == agent.PartCall })
 	switch {
 	case r.blocked != "" || slices.Contains(filtered, r.finish):

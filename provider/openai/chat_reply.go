@@ -152,6 +152,7 @@ func (r *chatReply) count(u sdk.CompletionUsage) {
 	}
 	r.usage = usage(u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
 		u.CompletionTokens, u.CompletionTokensDetails.ReasoningTokens, u.TotalTokens)
+	r.emit(model.Delta{Usage: r.usage})
 }
 
 func (r *chatReply) reply() *model.Reply {

@@ -45,6 +45,8 @@ func Waits(s *agent.Suspension) string {
 		parts = append(parts, "waits for the answer to "+cmp.Or(strings.Join(ids, ", "), "what it asks"))
 	case agent.WaitingFor:
 		parts = append(parts, "waits"+Conditions(s.Conditions))
+	case agent.AwaitingBudget:
+		parts = append(parts, "waits for the agent above it, or those below it, to leave it some of what limits allow")
 	case agent.AwaitingChildren:
 		parts = append(parts, "waits for the agents below it")
 	}
@@ -140,7 +142,7 @@ func folded(h *agent.Handoff) string {
 	for range h.All() {
 		n++
 	}
-	return fmt.Sprintf("handed over: the work of %s, summed up by %s", count(n, "agent"), h.SummarisedBy)
+	return fmt.Sprintf("handed over: the work of %s, summed up by %s", Count(n, "agent"), h.SummarisedBy)
 }
 
 // asked tells what became of requests.

@@ -82,8 +82,8 @@ func Money(u agent.USD) string {
 	}
 }
 
-// count writes a number of things: "1 turn", "2 turns".
-func count(n int, thing string) string {
+// Count writes a number of things: "1 turn", "2 turns".
+func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
@@ -108,7 +108,7 @@ func Summary(o *agent.Outcome) string {
 	case o.Status != agent.Completed && o.Reason != "":
 		parts[0] += " (" + o.Reason + ")"
 	}
-	parts = append(parts, count(o.Turns, "turn")+calls(o.Tools))
+	parts = append(parts, Count(o.Turns, "turn")+calls(o.Tools))
 	if took := o.Ended.Sub(o.Started); took > 0 && !o.Started.IsZero() {
 		parts = append(parts, Took(took))
 	}
@@ -129,9 +129,9 @@ func calls(tools []agent.ToolCount) string {
 	case all == 0:
 		return ""
 	case bad == 0:
-		return ", " + count(all, "call")
+		return ", " + Count(all, "call")
 	}
-	return fmt.Sprintf(", %s (%d not ok)", count(all, "call"), bad)
+	return fmt.Sprintf(", %s (%d not ok)", Count(all, "call"), bad)
 }
 
 // Output is a structured answer, indented; as it came where it is no JSON.

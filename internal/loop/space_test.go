@@ -80,7 +80,7 @@ func stuff(t require.TestingT) *stuffed {
 	p.must(Begin{Session: strings.Repeat("s", 215), Run: strings.Repeat("r", 36), Start: agent.Start{Agent: "a", Labels: labels, Input: agent.Input{Text: "\x02" + times(1000)}}})
 	spec := agent.Spec{V: 1, Definition: agent.Definition{
 		Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Agents: []agent.SubAgent{{Agent: strings.Repeat("b", 32)}}, Lifecycle: true,
-		Rules: []agent.Rule{{Do: agent.Ask}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1_000_000},
+		Rules: []agent.Rule{{Do: agent.Ask}}, Daemon: &agent.Daemon{Queue: 1000}, Limits: agent.Limits{Turns: 1e18, Tokens: 1e18, WallClock: 1e18, Agents: 1e18, OwnTurns: 1e9},
 	}}
 	spec.Definition = spec.WithDefaults()
 	for i := range 128 {
@@ -145,7 +145,7 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 			p.must(ChildEnded{Session: c.Session, Outcome: &agent.Outcome{
 				V: 1, Type: "outcome", Session: c.Session, Run: c.Run, Agent: c.Agent, Status: agent.Failed, Reason: times(1000), Text: times(100_000),
 				Output: json.RawMessage(`"` + strings.Repeat("<", 2000) + `"`), Error: &agent.Error{Code: agent.ChildFailed, Message: times(100_000), Path: times(1000)},
-				Usage: agent.Usage{Input: 1e12, Output: 1e12}, Cost: 1e12, Turns: 1e9, Tools: make([]agent.ToolCount, 129),
+				Usage: agent.Usage{Input: 1e12, Output: 1e12}, Cost: 1e12, Turns: 1e9, Tree: agent.Tally{Agents: 1e9, Turns: 1e9, Usage: agent.Usage{Input: 1e12, Output: 1e12, CacheRead: 1e12, CacheWrite: 1e12}, Cost: 1e12, Estimated: agent.Estimate{Tokens: 1e12, Cost: 1e12}}, Tools: make([]agent.ToolCount, 129),
 			}})
 		}
 	}
@@ -155,7 +155,11 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 		for range 64 {
 			n.Requests = append(n.Requests, agent.RequestNote{ID: times(64), Type: agent.Approval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
 		}
-		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: 1 << 60, Status: agent.Suspended, Suspension: &n}})
+		share := agent.ShareReport{Spent: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e14, Output: 1e14, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
+		for r := range agent.Resources {
+			share.Returned[r], share.Wants[r], share.Rests[r] = 1e10, 1e18, 1
+		}
+		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: 1 << 60, Status: agent.Suspended, Suspension: &n, Share: &share}})
 	}
 	require.Equal(t, maxWorking, p.state.Children.countLive())
 	for range 70 { // questions that were decided
@@ -237,7 +241,7 @@ func (p *stuffed) carry(t *testing.T) {
 		share int
 	}{
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
-		"children":   {s.Children, childShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Posts, postShare}, "turn": {s.Turn, turnShare},
+		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Posts, postShare}, "turn": {s.Turn, turnShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
 		"the rest": {[]any{s.Holds, s.Rest, s.Origin, s.Budget, s.Stint, s.Numbers, s.Calls.Counts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {

@@ -11,10 +11,10 @@ import (
 // How large a state can become.
 //
 // A new execution gets the state as JSON in one payload, of which the server takes 2 MiB.
-// maxState leaves room for a codec that writes it as base64. It is the sum of shares: each
+// maxState leaves a tenth of that to a codec. It is the sum of shares: each
 // part keeps to its own, whatever comes. What can be read elsewhere is shed, the oldest
 // first: texts of children that have ended, then these children; verbs that were processed;
-// ids of messages; requests that were decided. What waits for somebody shares one room: of
+// ids of messages; requests that were decided. What waits for somebody shares one space: of
 // messages, events, requests, calls and conditions, what does not fit is refused when it
 // comes, and nothing that was taken is lost.
 //
@@ -22,10 +22,11 @@ import (
 // What an encoder really writes decides nothing, and the runtime's own words count as
 // frames: to reword one must not move what is refused in a history that is replayed.
 const (
-	maxState = 1500 << 10
+	maxState = 1824 << 10
 
-	waitShare   = 748 << 10 // what waits for somebody: see room
+	waitShare   = 748 << 10 // what waits for somebody: see space
 	childShare  = 208 << 10 // Children
+	ledgerShare = 324 << 10 // Ledger: an account for each of maxWorking
 	verbShare   = 120 << 10 // Verbs.Processed
 	refuseShare = 16 << 10  // Verbs.Refused
 	fixedShare  = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
@@ -49,8 +50,8 @@ const (
 	callFrame    = 700 // with a remark, and that the result is cut
 	requestFrame = 640 // with the run
 	childFrame   = 240
-	noteFrame    = 160 // of a suspension
-	outcomeFrame = 820 // with the usage and the reason
+	noteFrame    = 160  // of a suspension
+	outcomeFrame = 1180 // with the usage, that of the tree, and the reason
 	verbFrame    = 96
 	postFrame    = 24
 	lineFrame    = 512
@@ -133,28 +134,28 @@ func fit[T ~string](text T, most int) T {
 	return T(strings.ToValidUTF8(string(text[:bytesIn(string(text), most-len("…"))]), "") + "…")
 }
 
-// room is how much more may wait for somebody.
-func (s State) room() int {
+// space is how much more may wait for somebody.
+func (s State) space() int {
 	return waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
 }
 
 // mayKeep reports whether a call can be kept with what people are asked about it.
 func (s State) mayKeep(i int, o Request) bool {
-	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.room()
+	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.space()
 }
 
 // mayWait reports whether a message can wait for the model.
 func (s State) mayWait(m agent.Message) bool {
 	n := messageInJSON(m)
-	return s.Messages.PendingSize+n <= pendingShare && n <= s.room()
+	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 
-// resultRoom is how long the text of a call's result may be. It is bounded if the run
+// resultSpace is how long the text of a call's result may be. It is bounded if the run
 // may rest before the turn ends.
-func (s State) resultRoom(i int) int {
+func (s State) resultSpace(i int) int {
 	if !s.Calls.rests() {
 		return maxState
 	}
 	c := s.Calls.List[i]
-	return max(ownWords, s.room()+c.kept()-callFrame-c.edits())
+	return max(ownWords, s.space()+c.kept()-callFrame-c.edits())
 }

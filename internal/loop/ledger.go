@@ -1,0 +1,363 @@
+package loop
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Ledger is the part that shares what limits bound between a run and its sub-agents: what
+// was granted to it from above, and what it has granted below. All its numbers are sums
+// over a run's life that never fall, and each is written on one side only: what was granted
+// by the one above, what was returned and spent by the one below. So a message that comes
+// late, twice or not at all makes the one above think that more is reserved than is.
+type Ledger struct {
+	// Above is the run's account with the one above; nil if no limit above bounds it.
+	Above *Share `json:"above,omitempty"`
+	// Accounts are those of sub-agents that may still work, and Gone is what the others
+	// have used.
+	Accounts []Account   `json:"accounts,omitempty"`
+	Gone     agent.Tally `json:"gone,omitzero"`
+}
+
+// Share is a run's account with the one above it, as the run knows it.
+type Share struct {
+	Granted  agent.Amounts `json:"granted"`
+	Returned agent.Amounts `json:"returned,omitzero"`
+	// Asked is what the run has asked for and not got: 1 early, 2 when it had nothing left.
+	Asked agent.Amounts `json:"asked,omitzero"`
+	// Recalled means that the one above wants back what is not used.
+	Recalled bool `json:"recalled,omitempty"`
+	// Denied means that no more agents are granted.
+	Denied bool `json:"denied,omitempty"`
+}
+
+// Account is a sub-agent's, as the run above knows it.
+type Account struct {
+	Session  string        `json:"session"`
+	Granted  agent.Amounts `json:"granted"`
+	Returned agent.Amounts `json:"returned,omitzero"`
+	Spent    agent.Tally   `json:"spent,omitzero"`
+	// Wants is what it has asked for and not got; Rests is 1 where somebody rests for it.
+	Wants agent.Amounts `json:"wants,omitzero"`
+	Rests agent.Amounts `json:"rests,omitzero"`
+	// Recalled means that it was asked to return what it does not use, and has not yet.
+	Recalled bool `json:"recalled,omitempty"`
+}
+
+// Levels of asking.
+const (
+	askEarly = 1 // while something is left, so that the run need not rest
+	askDry   = 2
+)
+
+// plenty is what is left of a resource that nothing bounds.
+const plenty = math.MaxInt64
+
+func (l Ledger) clone() Ledger {
+	l.Above, l.Accounts = copied(l.Above), slices.Clone(l.Accounts)
+	return l
+}
+
+func (l Ledger) find(session string) int {
+	return slices.IndexFunc(l.Accounts, func(a Account) bool { return a.Session == session })
+}
+
+// born takes what a run may use from its birth on; nil if nothing above bounds it.
+func (l *Ledger) born(grant *agent.Amounts) {
+	if grant != nil {
+		l.Above = &Share{Granted: *grant}
+	}
+}
+
+// open begins the account of a sub-agent with what it is granted at its birth.
+func (l *Ledger) open(session string, granted agent.Amounts) {
+	l.Accounts = append(l.Accounts, Account{Session: session, Granted: granted, Spent: agent.Tally{Agents: 1}})
+}
+
+// heard takes what a sub-agent says of its account, and reports whether that is news.
+// behind means that it has not heard of all that was granted, and wants more.
+func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
+	a := &l.Accounts[i]
+	was := *a
+	a.Spent = a.Spent.Latest(r.Spent)
+	for n := range a.Returned {
+		a.Returned[n] = max(a.Returned[n], r.Returned[n])
+		if r.Granted[n] == a.Granted[n] {
+			a.Wants[n], a.Rests[n] = r.Wants[n], r.Rests[n]
+		} else if r.Wants[n] > 0 {
+			behind = true
+		}
+	}
+	if a.Returned != was.Returned || a.Spent != was.Spent {
+		a.Recalled = false
+	}
+	return *a != was, behind
+}
+
+// grant gives a sub-agent more, or tells it no more agents are granted.
+func (l *Ledger) grant(i int, more agent.Amounts) {
+	for n := range more {
+		if more[n] > 0 {
+			l.Accounts[i].Granted[n] += more[n]
+			l.Accounts[i].Wants[n], l.Accounts[i].Rests[n] = 0, 0
+		}
+	}
+}
+
+func (l *Ledger) recall(i int) { l.Accounts[i].Recalled = true }
+
+// deny forgets that a sub-agent wants more agents.
+func (l *Ledger) deny(i int) {
+	l.Accounts[i].Wants[agent.ResourceAgents], l.Accounts[i].Rests[agent.ResourceAgents] = 0, 0
+}
+
+// close ends an account. A sub-agent that did not say what it has used (nil) is charged
+// all that it was granted: those below it may still be using it.
+func (l *Ledger) close(session string, used *agent.Tally) {
+	i := l.find(session)
+	if i < 0 {
+		return
+	}
+	switch {
+	case used == nil:
+		l.Gone = l.Gone.Add(l.Accounts[i].worst())
+	case used.Agents > 0: // else it never was
+		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(*used))
+	}
+	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
+		l.Accounts = nil
+	}
+}
+
+// worst is the most that all below can have used at the run's end.
+func (l Ledger) worst() agent.Tally {
+	t := l.Gone
+	for _, a := range l.Accounts {
+		t = t.Add(a.worst())
+	}
+	return t
+}
+
+// granted takes what the one above says, and reports whether that is news.
+func (l *Ledger) granted(o agent.GrantOrder) (news bool) {
+	a := l.Above
+	was := *a
+	for n := range a.Granted {
+		if a.Granted[n] != agent.NotBounded && o.Granted[n] > a.Granted[n] {
+			a.Granted[n], a.Asked[n] = o.Granted[n], 0
+		}
+	}
+	if a.Granted[agent.ResourceAgents] > was.Granted[agent.ResourceAgents] {
+		a.Denied = false
+	} else if o.Denied {
+		a.Denied, a.Asked[agent.ResourceAgents] = true, 0
+	}
+	a.Recalled = a.Recalled || o.Recall
+	return *a != was
+}
+
+// asks remembers what is asked of the one above.
+func (l *Ledger) asks(levels agent.Amounts) {
+	for n := range levels {
+		l.Above.Asked[n] = max(l.Above.Asked[n], levels[n])
+	}
+}
+
+// gives returns what is not used to the one above; done means that no more will come.
+func (l *Ledger) gives(back agent.Amounts, done bool) {
+	for n := range back {
+		l.Above.Returned[n] += back[n]
+	}
+	l.Above.Recalled = !done
+}
+
+// asksAnew lets a run ask again for what it has asked for: an answer may be lost.
+func (l *Ledger) asksAnew() { l.Above.Asked = agent.Amounts{} }
+
+// unspent is how much of a shared resource an account may still use.
+func (a Account) unspent(r agent.Resource) int64 {
+	if a.Granted[r] == agent.NotBounded || !r.Shared() {
+		return 0
+	}
+	return max(0, a.Granted[r]-a.Returned[r]-a.Spent.Amounts()[r])
+}
+
+// net is what an account was granted, less what it gave back, and room what of that it may
+// still use, as far as that was heard.
+func (a Account) net() agent.Amounts {
+	net := a.Granted
+	for r := range net {
+		if net[r] != agent.NotBounded {
+			net[r] -= a.Returned[r]
+		}
+	}
+	return net
+}
+
+func (a Account) room() agent.Amounts {
+	room := a.net()
+	for r := range agent.Resources {
+		if room[r] != agent.NotBounded && r.Shared() {
+			room[r] = a.unspent(r)
+		}
+	}
+	return room
+}
+
+// dry reports whether it rests until it gets more of a resource.
+func (a Account) dry(r agent.Resource) bool { return a.Wants[r] > 0 && a.Rests[r] > 0 }
+
+// rests reports whether it rests for anything.
+func (a Account) rests() bool {
+	for r := range agent.Resources {
+		if a.dry(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// worst is the most that it can have used.
+func (a Account) worst() agent.Tally {
+	t := a.Spent
+	t.Agents, t.Turns = t.Agents+int(a.unspent(agent.ResourceAgents)), t.Turns+int(a.unspent(agent.ResourceTurns))
+	tokens, cost := a.unspent(agent.ResourceTokens), agent.USD(a.unspent(agent.ResourceCost))
+	t.Usage.Input, t.Estimated.Tokens = t.Usage.Input+tokens, t.Estimated.Tokens+tokens
+	t.Cost, t.Estimated.Cost = t.Cost+cost, t.Estimated.Cost+cost
+	return t
+}
+
+// reckoning is a ledger with what only its run knows: what the run itself has used, and
+// how much its own limits allow it and all below it, counted from its birth.
+type reckoning struct {
+	Ledger
+	own, ceiling agent.Amounts
+}
+
+// spent is what the run and all below it are known to have used.
+func (k reckoning) spent(r agent.Resource) int64 {
+	n := k.own[r]
+	if !r.Shared() {
+		return n
+	}
+	n += k.Gone.Amounts()[r]
+	for _, a := range k.Accounts {
+		n += a.Spent.Amounts()[r]
+	}
+	return n
+}
+
+// unspent is what sub-agents may still use.
+func (k reckoning) unspent(r agent.Resource) (n int64) {
+	for _, a := range k.Accounts {
+		n += a.unspent(r)
+	}
+	return n
+}
+
+// leftOwn is what the run's own limits leave, and leftAbove what it was granted: of both
+// that which was granted below is not left.
+func (k reckoning) leftOwn(r agent.Resource) int64 {
+	if k.ceiling[r] == agent.NotBounded {
+		return plenty
+	}
+	return k.ceiling[r] - k.spent(r) - k.unspent(r)
+}
+
+func (k reckoning) leftAbove(r agent.Resource) int64 {
+	if k.Above == nil || k.Above.Granted[r] == agent.NotBounded {
+		return plenty
+	}
+	return k.Above.Granted[r] - k.Above.Returned[r] - k.spent(r) - k.unspent(r)
+}
+
+func (k reckoning) left(r agent.Resource) int64 { return min(k.leftOwn(r), k.leftAbove(r)) }
+
+// exhausted reports whether the run's own limit of a resource is used up for sure.
+func (k reckoning) exhausted(r agent.Resource) bool {
+	return k.ceiling[r] != agent.NotBounded && k.spent(r) >= k.ceiling[r]
+}
+
+// share is what one of some sub-agents is granted at its birth, when so many parts are
+// made of what is left; lower is what its own limits allow.
+func (k reckoning) share(parts int64, lower agent.Amounts) (grant agent.Amounts) {
+	for r := range agent.Resources {
+		left := k.left(r)
+		switch {
+		case left == plenty:
+			grant[r] = agent.NotBounded
+			continue
+		case left <= 0:
+			continue
+		case r == agent.ResourceAgents:
+			grant[r] = 1 + (left-1)/parts
+		case r.Shared():
+			grant[r] = max(1, left/parts)
+		default:
+			grant[r] = left
+		}
+		if lower[r] != agent.NotBounded {
+			grant[r] = min(grant[r], lower[r])
+		}
+	}
+	return grant
+}
+
+// serves is what a sub-agent that asks is granted now: half of what is left shared among
+// all who ask, but what it needs if there is as much.
+func (k reckoning) serves(i int) (more agent.Amounts) {
+	for r := range agent.Resources {
+		left, asking := k.left(r), int64(0)
+		for _, a := range k.Accounts {
+			if a.Wants[r] > 0 {
+				asking++
+			}
+		}
+		want := k.Accounts[i].Wants[r]
+		if want <= 0 || left <= 0 || left == plenty {
+			continue
+		}
+		more[r] = left
+		if r.Shared() {
+			more[r] = max(left/(2*asking), min(left, want))
+		}
+	}
+	return more
+}
+
+// suffices reports whether something is left of all that an account misses, and hopeless
+// whether the run's own limit of some of it is used up.
+func (k reckoning) suffices(a Account) bool {
+	for r := range agent.Resources {
+		if a.dry(r) && k.left(r) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (k reckoning) hopeless(a Account) bool {
+	for r := range agent.Resources {
+		if a.dry(r) && k.exhausted(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// recallable reports whether what is missing of a resource is held by sub-agents.
+func (k reckoning) recallable(r agent.Resource) bool {
+	return k.leftOwn(r) <= 0 && !k.exhausted(r) && k.unspent(r) > 0
+}
+
+// returnable is what the run can give back to the one above.
+func (k reckoning) returnable() (back agent.Amounts) {
+	for r := range agent.Resources {
+		if left := k.leftAbove(r); r.Shared() && left != plenty {
+			back[r] = max(0, left)
+		}
+	}
+	return back
+}

@@ -1,0 +1,270 @@
+package loop
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// branch is a tree of ledgers: agents that spend, start others and tell each other what
+// they may use, over messages that come late, twice or never.
+type branch struct {
+	t      *rapid.T
+	agents []*spender
+	lossy  bool
+	peak   int // how many were at work at once, or had ended without being heard
+}
+
+type spender struct {
+	reckoning
+	session string
+	parent  *spender
+	tally   agent.Tally
+	over    bool // it spends no more
+	heard   bool // the one above knows of its end
+	up      []agent.ShareReport
+	down    []agent.GrantOrder
+	ended   *agent.Tally // the report of its end, under way
+}
+
+const mostReply = 100
+
+// A tree of ledgers never grants more than there is: what a run thinks that one below may
+// use is at least what it may, and all together spend no more than the limit and one reply
+// for each agent at work, however late or often messages come.
+func TestALedgerConserves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := &branch{t: t, lossy: rapid.Bool().Draw(t, "lossy")}
+		limits := agent.Limits{Tokens: rapid.Int64Range(1, 2000).Draw(t, "tokens"), Turns: rapid.IntRange(1, 40).Draw(t, "turns"), Agents: rapid.IntRange(1, 8).Draw(t, "agents")}
+		b.add(nil, nil, limits.Amounts())
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			b.step()
+			b.check(limits)
+		}
+	})
+}
+
+func (b *branch) add(parent *spender, grant *agent.Amounts, ceiling agent.Amounts) {
+	s := &spender{session: "s", parent: parent, reckoning: reckoning{ceiling: ceiling}}
+	if parent != nil {
+		s.session = parent.session + "/" + string(rune('a'+len(b.agents)))
+	}
+	s.tally.Agents = 1
+	s.own = s.tally.Amounts()
+	s.born(grant)
+	b.agents = append(b.agents, s)
+}
+
+func (b *branch) step() {
+	s := rapid.SampledFrom(b.agents).Draw(b.t, "agent")
+	switch rapid.SampledFrom([]string{"spend", "spend", "spend", "start", "ask", "ask", "serve", "serve", "recall", "back", "up", "up", "down", "down", "end", "kill", "carry"}).Draw(b.t, "does") {
+	case "spend":
+		b.spend(s)
+	case "start":
+		b.start(s)
+	case "ask":
+		b.ask(s)
+	case "serve":
+		b.serve(s)
+	case "recall":
+		b.recall(s)
+	case "back":
+		if s.Above != nil && s.Above.Recalled && !s.over {
+			s.gives(s.returnable(), true)
+			b.tell(s)
+		}
+	case "up":
+		b.deliverUp(s)
+	case "down":
+		b.deliverDown(s)
+	case "end":
+		b.end(s)
+	case "kill":
+		if s.parent != nil && b.lossy && !s.over { // nothing is told; the one above hears that it is gone
+			s.over, s.heard = true, true
+			s.parent.close(s.session, nil)
+		}
+	case "carry":
+		raw, err := json.Marshal(s.Ledger)
+		require.NoError(b.t, err)
+		s.Ledger = Ledger{}
+		require.NoError(b.t, json.Unmarshal(raw, &s.Ledger))
+	}
+}
+
+// spend makes a model call, if something is left of all that it needs.
+func (b *branch) spend(s *spender) {
+	if s.over || s.left(agent.ResourceTokens) <= 0 || s.left(agent.ResourceTurns) <= 0 {
+		return
+	}
+	s.tally.Turns++
+	s.tally.Usage.Input += rapid.Int64Range(1, mostReply).Draw(b.t, "tokens")
+	s.own = s.tally.Amounts()
+}
+
+func (b *branch) start(s *spender) {
+	if s.over || s.left(agent.ResourceAgents) < 1 {
+		return
+	}
+	grant := s.share(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
+	ceiling := agent.Limits{Tokens: rapid.Int64Range(0, 200).Draw(b.t, "own")}.Amounts()
+	b.add(s, &grant, ceiling)
+	s.open(b.agents[len(b.agents)-1].session, grant)
+}
+
+func (b *branch) ask(s *spender) {
+	if s.Above == nil || s.over {
+		return
+	}
+	var levels agent.Amounts
+	for r := range agent.Resources {
+		if r.Shared() && s.leftAbove(r) <= 0 {
+			levels[r] = askDry
+		}
+	}
+	s.asks(levels)
+	b.tell(s)
+}
+
+func (b *branch) tell(s *spender) {
+	r := agent.ShareReport{Spent: s.whole(), Granted: s.Above.Granted, Returned: s.Above.Returned}
+	for n := range r.Wants {
+		r.Wants[n] = 10 * min(1, s.Above.Asked[n])
+	}
+	s.up = append(s.up, r)
+}
+
+// whole is what it and all below it are known to have used.
+func (s *spender) whole() agent.Tally {
+	t := s.tally.Add(s.Gone)
+	for _, a := range s.Accounts {
+		t = t.Add(a.Spent)
+	}
+	return t
+}
+
+func (b *branch) serve(s *spender) {
+	for i := range s.Accounts {
+		if more := s.serves(i); more != (agent.Amounts{}) && !s.over {
+			s.grant(i, more)
+			b.order(s, i, false)
+		}
+	}
+}
+
+func (b *branch) recall(s *spender) {
+	for i := range s.Accounts {
+		if !s.over {
+			s.Ledger.recall(i)
+			b.order(s, i, true)
+		}
+	}
+}
+
+func (b *branch) order(s *spender, i int, recall bool) {
+	a := s.Accounts[i]
+	c := b.find(a.Session)
+	c.down = append(c.down, agent.GrantOrder{Granted: a.Granted, Recall: recall})
+}
+
+func (b *branch) find(session string) *spender {
+	return b.agents[slices.IndexFunc(b.agents, func(s *spender) bool { return s.session == session })]
+}
+
+// pick takes one of some messages: the first, or where they may be lost any, perhaps
+// without removing it.
+func pick[T any](b *branch, from *[]T) (one T, ok bool) {
+	if len(*from) == 0 {
+		return one, false
+	}
+	i := 0
+	if b.lossy {
+		i = rapid.IntRange(0, len(*from)-1).Draw(b.t, "which")
+	}
+	one = (*from)[i]
+	if !b.lossy || rapid.Bool().Draw(b.t, "once") {
+		*from = slices.Delete(slices.Clone(*from), i, i+1)
+	}
+	return one, !b.lossy || rapid.IntRange(0, 9).Draw(b.t, "lost") > 0
+}
+
+func (b *branch) deliverUp(s *spender) {
+	if s.parent == nil || s.parent.over {
+		return
+	}
+	if r, ok := pick(b, &s.up); ok {
+		if i := s.parent.Ledger.find(s.session); i >= 0 {
+			s.parent.Ledger.heard(i, r)
+		}
+	}
+	if len(s.up) == 0 && s.ended != nil {
+		s.heard = true
+		s.parent.close(s.session, s.ended)
+	}
+}
+
+func (b *branch) deliverDown(s *spender) {
+	if o, ok := pick(b, &s.down); ok && !s.over {
+		s.granted(o)
+	}
+}
+
+// end ends an agent whose agents have all ended, or are given up.
+func (b *branch) end(s *spender) {
+	if s.over || s.parent == nil {
+		return
+	}
+	t := s.tally.Add(s.worst())
+	s.over, s.ended = true, &t
+}
+
+func (b *branch) check(limits agent.Limits) {
+	atWork, turns, tokens := 0, 0, int64(0)
+	for _, s := range b.agents {
+		turns, tokens = turns+s.tally.Turns, tokens+s.tally.Usage.Total()
+		if !s.heard {
+			atWork++
+		}
+		if i := parentAccount(s); i >= 0 {
+			a := s.parent.Accounts[i]
+			for r := range agent.Resources {
+				may := max(0, s.Above.Granted[r]-s.Above.Returned[r]-s.spent(r)) // by itself and all below
+				if r.Shared() && s.Above.Granted[r] != agent.NotBounded {
+					require.GreaterOrEqual(b.t, a.Spent.Amounts()[r]+a.unspent(r), min(s.spent(r), s.Above.Granted[r]-s.Above.Returned[r])+may, "%s of %s: more is reserved than there is", r, s.session)
+				}
+			}
+		}
+	}
+	b.peak = max(b.peak, atWork)
+	if b.lossy {
+		b.peak = len(b.agents)
+	}
+	require.LessOrEqual(b.t, turns, limits.Turns, "turns are exact")
+	require.LessOrEqual(b.t, len(b.agents)-1, limits.Agents, "and agents")
+	require.LessOrEqual(b.t, tokens, limits.Tokens+int64(b.peak)*mostReply, "one reply for each agent at work is too much, at most")
+}
+
+func parentAccount(s *spender) int {
+	if s.parent == nil {
+		return -1
+	}
+	return s.parent.Ledger.find(s.session)
+}
+
+// Amounts cross the wire by the names of their limits.
+func TestAmountsAreNamed(t *testing.T) {
+	a := agent.Amounts{1, agent.NotBounded, 3, 0, 5}
+	raw, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"turns":1,"tokens":-1,"cost_usd":3,"wall_clock":5}`, string(raw))
+	var back agent.Amounts
+	require.NoError(t, json.Unmarshal(raw, &back))
+	require.Equal(t, a, back)
+	require.Error(t, json.Unmarshal([]byte(strings.Repeat("[", 3)), &back))
+}

@@ -1,0 +1,390 @@
+package loop
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// How limits bound a tree. A run's limits hold for it and for all below it. A sub-agent is
+// granted a part of what is left at its birth, and what it has not used comes back with
+// its end. In between nothing is said, unless something runs short:
+//
+//   - A run with little left asks the one above for more, early enough that it need not
+//     rest. If it has nothing left, it rests until it is granted something.
+//   - The one above grants from what it has; else it asks above in turn. If its own limit
+//     is what bounds it, it wants back what the others below have not used.
+//   - When all is used, the run whose limit it is fails or asks, as its Spec says.
+//
+// A run takes all of this whatever it is at: held, parked, resting, between executions. So
+// a parent that waits for a child grants to it, and nobody waits in a circle: who rests for
+// a grant has nothing left, so all that is left is with those who go on, or comes back.
+
+// moreToCome is how many parts are left over for each sub-agent of earlier turns that is at
+// work: so maxWorking of them, begun one after the other, leave a quarter of what there was.
+const moreToCome = 4
+
+// lacks is all that keeps the run from its next step, though its own limit is not used up;
+// zero where it lacks nothing. A run that is held or asks something would not use it.
+func (s State) lacks() (short agent.Amounts) {
+	if s.Life != Live && s.Life != Carrying || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0 {
+		return short
+	}
+	k := s.reckon()
+	switch {
+	case s.Turn.Phase == Ready && s.limit() == nil:
+		for _, r := range limitOrder {
+			if k.left(r) <= 0 {
+				short[r] = max(1, s.Budget.Last[r])
+			}
+		}
+	case s.Turn.Phase == Working && s.delegates() > 0 && !s.mayDelegate():
+		short[agent.ResourceAgents] = 1
+	}
+	return short
+}
+
+// short reports whether the run lacks something.
+func (s State) short() bool { return s.lacks() != agent.Amounts{} }
+
+// delegates counts the calls that wait to be given to sub-agents.
+func (s State) delegates() (n int64) {
+	for _, c := range s.Calls.List {
+		if tool, _ := s.Spec.Tool(c.Tool); c.State == Waiting && tool.By == agent.BySubAgent {
+			n++
+		}
+	}
+	return n
+}
+
+// mayDelegate reports whether it is decided if one more agent may be started.
+func (s State) mayDelegate() bool {
+	k := s.reckon()
+	return k.left(agent.ResourceAgents) > 0 || s.noMoreAgents(k)
+}
+
+// noMoreAgents reports whether no limit above or here allows another agent.
+func (s State) noMoreAgents(k reckoning) bool {
+	return k.exhausted(agent.ResourceAgents) || k.Above != nil && k.Above.Denied
+}
+
+// levels is how many runs may stand below this one.
+func (s State) levels() int {
+	levels := s.Budget.Limits.Depth
+	if b := s.Parent.Birth; b != nil {
+		levels = min(levels, b.Levels)
+	}
+	return levels
+}
+
+// grantFor opens the account of a sub-agent that is started; nil if nothing bounds it.
+func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
+	parts := s.delegates() // as many as are granted now stay with the run
+	for _, c := range s.Calls.List {
+		if tool, _ := s.Spec.Tool(c.Tool); tool.By == agent.BySubAgent {
+			parts++
+		}
+	}
+	for _, a := range s.Ledger.Accounts { // the more are at work already, the more may come
+		if c := s.Children.List[s.Children.find(a.Session)]; s.Calls.find(c.By) < 0 {
+			parts += moreToCome
+		}
+	}
+	grant := s.reckon().share(parts, sub.Limits.Amounts())
+	s.Ledger.open(session, grant)
+	if grant == (agent.Limits{}).Amounts() {
+		return nil
+	}
+	return &grant
+}
+
+// closeAccount takes what a sub-agent has used that has ended.
+func (s *step) closeAccount(c Child, o *agent.Outcome) {
+	switch {
+	case o.Tree.Agents > 0:
+		s.Ledger.close(c.Session, &o.Tree)
+	case !c.Started && o.Status == agent.Failed: // it never was
+		s.Ledger.close(c.Session, &agent.Tally{})
+	default:
+		s.Ledger.close(c.Session, nil)
+	}
+}
+
+// heardShare takes what a sub-agent says of its account, and reports whether that is news.
+// One that asks and has not heard of all that it was granted is told again.
+func (s *step) heardShare(r agent.ChildReport) bool {
+	i := s.Ledger.find(r.Session)
+	if r.Share == nil || i < 0 {
+		return false
+	}
+	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
+	news, behind := s.Ledger.heard(i, *r.Share)
+	if behind && !s.over() {
+		s.tellGrant(i, false, false)
+	}
+	return news || behind
+}
+
+// shareReport is what the one above is told of the run's account.
+func (s *step) shareReport() *agent.ShareReport {
+	r := &agent.ShareReport{Spent: s.treeTally()}
+	if a := s.Ledger.Above; a != nil {
+		r.Granted, r.Returned = a.Granted, a.Returned
+		wants, level := s.wants()
+		for n := range wants {
+			if a.Asked[n] > 0 {
+				r.Wants[n], r.Rests[n] = wants[n], level[n]/askDry
+			}
+		}
+	}
+	return r
+}
+
+// wants is what the run would have from above for itself and for those below it, and how
+// much it needs it.
+func (s *step) wants() (wants, level agent.Amounts) {
+	if s.Ledger.Above == nil || s.over() || s.End.Stopping != nil {
+		return wants, level
+	}
+	k, short := s.reckon(), s.lacks()
+	want := func(r agent.Resource, n, how int64) {
+		if n > 0 && k.leftAbove(r) < n && k.leftOwn(r) > 0 {
+			wants[r], level[r] = max(wants[r], n), max(level[r], how)
+		}
+	}
+	for r := range agent.Resources {
+		want(r, short[r], askDry)
+		for _, a := range k.Accounts {
+			if a.dry(r) && k.left(r) <= 0 {
+				want(r, a.Wants[r], askDry)
+			} else if k.left(r) <= 0 {
+				want(r, a.Wants[r], askEarly)
+			}
+		}
+		if r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.works()) {
+			want(r, s.Budget.Last[r], askEarly)
+		}
+	}
+	if s.Ledger.Above.Denied {
+		wants[agent.ResourceAgents], level[agent.ResourceAgents] = 0, 0
+	}
+	return wants, level
+}
+
+// asksAbove reports whether the run has something to ask for that it has not asked for
+// yet, or not as urgently.
+func (s *step) asksAbove() bool {
+	_, level := s.wants()
+	for r := range level {
+		if level[r] > 0 && level[r] > s.Ledger.Above.Asked[r] {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *step) askAbove() {
+	_, level := s.wants()
+	s.Ledger.asks(level)
+	s.tellShare()
+}
+
+// tellShare tells the one above of the run's account alone: the report has no number, so
+// that it is not taken for one of how the run stands.
+func (s *step) tellShare() {
+	b := s.Parent.Birth
+	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
+		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Share: s.shareReport(),
+	}})
+}
+
+// served is the account that is granted something now, and what; -1 if nothing can be
+// granted. Those that have nothing left come first: one is granted all that it misses, or
+// nothing, so that no two hold what the other misses. Who only asks early waits for them.
+func (s *step) served() (i int, more agent.Amounts) {
+	k, waits := s.reckon(), false
+	for i, a := range k.Accounts {
+		if !a.rests() {
+			continue
+		}
+		waits = true
+		if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
+			return i, more
+		}
+	}
+	for i, a := range k.Accounts {
+		if waits || a.Wants == (agent.Amounts{}) {
+			continue
+		}
+		if more := k.serves(i); more != (agent.Amounts{}) {
+			return i, more
+		}
+	}
+	return -1, more
+}
+
+func (s *step) grantBelow() {
+	i, more := s.served()
+	s.Ledger.grant(i, more)
+	s.Children.granted(s.Ledger.Accounts[i].Session)
+	s.tellGrant(i, false, false)
+}
+
+// tellGrant tells a sub-agent what it was granted in all.
+func (s *step) tellGrant(i int, recall, denied bool) {
+	a := s.Ledger.Accounts[i]
+	c := s.Children.List[s.Children.find(a.Session)]
+	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
+}
+
+// denied is the account that has asked for agents in vain; -1 if none has.
+func (s *step) denied() int {
+	if k := s.reckon(); s.noMoreAgents(k) {
+		for i, a := range k.Accounts {
+			if a.Wants[agent.ResourceAgents] > 0 && k.left(agent.ResourceAgents) <= 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func (s *step) denyBelow() {
+	i := s.denied()
+	s.Ledger.deny(i)
+	s.tellGrant(i, false, true)
+}
+
+// recalled is an account that has something which is missed here or above, and was not
+// asked for it yet; -1 if there is none.
+func (s *step) recalled() int {
+	if s.over() {
+		return -1
+	}
+	k, short := s.reckon(), s.lacks()
+	for r := range agent.Resources {
+		missed := k.Above != nil && k.Above.Recalled
+		if k.recallable(r) {
+			missed = missed || short[r] > 0
+			for _, a := range k.Accounts {
+				missed = missed || a.dry(r) && !k.hopeless(a) && !s.Holds.any()
+			}
+		}
+		for i, a := range k.Accounts {
+			if missed && !a.Recalled && a.unspent(r) > 0 && s.Children.List[s.Children.find(a.Session)].Started {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func (s *step) recallBelow() {
+	i := s.recalled()
+	s.Ledger.recall(i)
+	s.tellGrant(i, true, false)
+}
+
+// givesBack reports whether the run returns what it does not use: the one above has asked,
+// and no model call is under way, which would use it.
+func (s *step) givesBack() bool {
+	a := s.Ledger.Above
+	return a != nil && a.Recalled && !s.over() && !s.Turn.inFlight() && (s.reckon().returnable() != agent.Amounts{} || !s.awaitsReturns())
+}
+
+// awaitsReturns reports whether sub-agents have yet to return what they do not use.
+func (s *step) awaitsReturns() bool {
+	for _, a := range s.Ledger.Accounts {
+		if a.Recalled {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *step) giveBack() {
+	s.Ledger.gives(s.reckon().returnable(), !s.awaitsReturns())
+	s.askAbove()
+}
+
+// granted takes what the one above says of what the run may use.
+func (s *step) grantedAbove(o agent.GrantOrder) error {
+	switch {
+	case s.over():
+		return s.refuse("the run is ending")
+	case o.Run != "" && o.Run != s.Run:
+		return s.refuse("a grant from above is for run %s", o.Run)
+	case s.Ledger.Above == nil:
+		return s.refuse("no limit above bounds the run")
+	}
+	s.resumed = agent.Resumed{Cause: agent.ByParent}
+	if !s.Ledger.granted(o) {
+		return s.refuse("what was granted is known")
+	}
+	return nil
+}
+
+// wanted is the limit of this run that is used up, and for which a sub-agent rests; nil if
+// there is none, or somebody is asked already. What the run itself is at comes to its end
+// first: it was paid.
+func (s *step) wanted() *agent.Error {
+	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() {
+		return nil
+	}
+	for _, r := range s.Requests.Open {
+		if r.Type == agent.LimitAsk {
+			return nil
+		}
+	}
+	k := s.reckon()
+	for _, r := range limitOrder {
+		if !k.exhausted(r) {
+			continue
+		}
+		for _, a := range k.Accounts {
+			if a.dry(r) {
+				return s.used(r, k)
+			}
+		}
+	}
+	return nil
+}
+
+// maxProgress bounds how many agents a question about a limit tells of.
+const maxProgress = 20
+
+// progress tells how far the run and those below it have come.
+func (s *step) progress() string {
+	if len(s.Children.List) == 0 {
+		return ""
+	}
+	t := s.treeTally()
+	lines := []string{
+		fmt.Sprintf("The tree: %d agents, %d model calls, %d tokens, %s USD, %s of work.", t.Agents, t.Turns, t.Usage.Total(), t.Cost, s.Budget.Worked.Round(time.Second)),
+		fmt.Sprintf("%s: %d model calls, %d tokens, %s USD.", s.Session, s.ownTurns(), s.Budget.Usage.Total(), s.Budget.Cost),
+	}
+	for n, c := range s.Children.List {
+		if n == maxProgress {
+			lines = append(lines, fmt.Sprintf("and %d more.", len(s.Children.List)-n))
+			break
+		}
+		used := agent.Tally{}
+		if c.Outcome != nil {
+			used = c.Outcome.Tree
+		} else if i := s.Ledger.find(c.Session); i >= 0 {
+			used = s.Ledger.Accounts[i].Spent
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s, %d model calls, %d tokens, %s USD; %s", c.Session, c.Status, used.Turns, used.Usage.Total(), used.Cost, quote(c.Task)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// reasons is the grant that the run waits for.
+func (s State) shareReasons() reasons {
+	if !s.short() {
+		return nil
+	}
+	return reasons{{kind: agent.AwaitingBudget, owner: agent.OwnedByRuntime, finds: []string{"budget"}}}
+}

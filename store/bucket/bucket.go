@@ -79,12 +79,31 @@ const tries = 5
 var errBusy = errors.New("others change it as fast as it is read; try again")
 
 // missing tells whether an object was not there.
-func missing(err error) bool { return gcerrors.Code(err) == gcerrors.NotFound }
+func missing(err error) bool {
+	if code := codeOf(err); code != "" {
+		return code == "NoSuchKey" || code == "NotFound"
+	}
+	return gcerrors.Code(err) == gcerrors.NotFound
+}
 
 // taken tells whether an object was there already that was to be created.
 func taken(err error) bool {
+	if code := codeOf(err); code != "" {
+		return code == "PreconditionFailed"
+	}
 	code := gcerrors.Code(err)
 	return code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists
+}
+
+// codeOf is what S3 calls an error; empty for that of another service. The Go CDK says
+// NotFound for each error of S3 whose text has 301 in it, and so for every one of which
+// the request's id has; and for a bucket that is not there.
+func codeOf(err error) string {
+	var api interface{ ErrorCode() string }
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
 }
 
 // list lists the objects whose keys begin with a prefix, in order of keys.

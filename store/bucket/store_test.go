@@ -20,6 +20,7 @@ import (
 	"gocloud.dev/blob/memblob"
 	"gocloud.dev/blob/s3blob"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/bucket"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -99,4 +100,35 @@ func TestABucketOfS3IsAStore(t *testing.T) {
 		n++
 		return in(t, client, fmt.Sprint("fermata-", n))
 	})
+}
+
+// renamed gives each answer of a server the id of a request that is one in three thousand.
+type renamed struct{ http.ResponseWriter }
+
+func (w renamed) WriteHeader(status int) {
+	w.Header().Set("X-Amz-Request-Id", "9F301C")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// What an error of S3 means is what the service says, whatever the request's id is.
+func TestTheIDOfARequestSaysNothing(t *testing.T) {
+	refuse := false
+	s := behind(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if refuse {
+				renamed{w}.WriteHeader(http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(renamed{w}, r)
+		})
+	})
+	put(t, s, "s", 1)
+	_, err := s.Chunk(t.Context(), "none")
+	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.ErrorIs(t, s.PutHead(t.Context(), store.Head{V: 1, Version: 1, Session: "s"}), agent.Stale)
+	refuse = true
+	_, err = s.Head(t.Context(), "s")
+	require.ErrorIs(t, err, agent.StoreUnavailable)
+	_, err = s.Chunk(t.Context(), "none")
+	require.ErrorIs(t, err, agent.StoreUnavailable)
 }

@@ -76,7 +76,6 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err err
 	}
 	out.Spec, out.Sources = a.Spec, a.Sources
 	if in.Apart {
-		d.Pace.slow()
 		out.Late = true
 		return out, nil
 	}

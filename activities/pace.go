@@ -11,42 +11,48 @@ import (
 // A local activity holds its run's workflow task, one of the process's slots for such
 // tasks and one for local activities. With a store that hangs these would all be held,
 // and every other run on the process would wait. So local activities give the store
-// only storeSoon; and after one that waited in vain, all of the process leave the store
-// to regular activities for slowFor.
+// little time; and after one that waited in vain, all of the process that have no more
+// leave the store to regular activities for slowFor.
 const (
-	storeSoon = 2 * time.Second
+	storeSoon = 2 * time.Second        // for a run that begins or ends, and has nothing to hear
+	restSoon  = 500 * time.Millisecond // for one that rests, and that somebody waits for
 	slowFor   = 5 * time.Second
 )
 
 // Pace knows whether the store has lately kept a local activity waiting. One serves a
 // whole process; its zero value is ready. A nil Pace gives the store all its time.
-type Pace struct{ slowUntil atomic.Int64 } // nanoseconds since 1970
+type Pace struct{ slowUntil, restUntil atomic.Int64 } // nanoseconds since 1970
 
 // errSlow is returned in place of a store's answer that did not come soon enough.
 var errSlow = &agent.Error{Code: agent.StoreUnavailable, Message: "the store did not answer at once", Retryable: true}
 
-// soon asks the store from a local activity. It returns errSlow without asking if the
-// store is slow, and if it did not answer in storeSoon.
+// soon asks the store from a local activity of a run that begins or ends.
 func (p *Pace) soon(ctx context.Context, ask func(context.Context) error) error {
 	if p == nil {
 		return ask(ctx)
 	}
-	if time.Now().UnixNano() < p.slowUntil.Load() {
-		return errSlow
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeSoon)
-	defer cancel()
-	err := ask(ctx)
-	if err != nil && ctx.Err() != nil {
-		p.slow()
-		return errSlow
-	}
-	return err
+	return within(ctx, storeSoon, &p.slowUntil, ask)
 }
 
-// slow notes that the store has kept a local activity waiting.
-func (p *Pace) slow() {
-	if p != nil {
-		p.slowUntil.Store(time.Now().Add(slowFor).UnixNano())
+// atOnce asks the store from a local activity of a run that rests.
+func (p *Pace) atOnce(ctx context.Context, ask func(context.Context) error) error {
+	if p == nil {
+		return ask(ctx)
 	}
+	return p.soon(ctx, func(ctx context.Context) error { return within(ctx, restSoon, &p.restUntil, ask) })
+}
+
+// within gives the store so much time, and none if it is slow. It returns errSlow then.
+func within(ctx context.Context, most time.Duration, slowUntil *atomic.Int64, ask func(context.Context) error) error {
+	if time.Now().UnixNano() < slowUntil.Load() {
+		return errSlow
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	slow := time.AfterFunc(most, func() { slowUntil.Store(time.Now().Add(slowFor).UnixNano()) }) // also if it never returns
+	defer slow.Stop()
+	if err := ask(ctx); err == nil || ctx.Err() == nil {
+		return err
+	}
+	return errSlow
 }

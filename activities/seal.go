@@ -55,7 +55,11 @@ type SealResult struct {
 
 func (d *Deeds) seal(ctx context.Context, in SealInput) (out SealResult, err error) {
 	if activity.GetInfo(ctx).IsLocalActivity {
-		return out, d.Pace.soon(ctx, func(ctx context.Context) error {
+		ask := d.Pace.soon
+		if in.Status == agent.Suspended {
+			ask = d.Pace.atOnce
+		}
+		return out, ask(ctx, func(ctx context.Context) error {
 			out, err = d.store(ctx, in)
 			return err
 		})

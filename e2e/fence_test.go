@@ -38,7 +38,7 @@ func TestAResetRunStoresItsEnd(t *testing.T) {
 
 	reset, err := s.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
-		WorkflowTaskFinishEventId: before, ResetReapplyType: enums.RESET_REAPPLY_TYPE_NONE,
+		WorkflowTaskFinishEventId: before, ResetReapplyExcludeTypes: []enums.ResetReapplyExcludeType{enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE},
 	})
 	require.NoError(t, err)
 	run, err = s.Get(t.Context(), run.Session)

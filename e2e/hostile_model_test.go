@@ -109,7 +109,7 @@ func TestHostileModel(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "done", s.rest(t, next).Text)
 	}
-	for what, asked := range map[string]int{"500 calls": 500, "tools that nobody has": 1000, "deep": 5, "names": 8} {
+	for what, asked := range map[string]int{"500 calls": 128, "tools that nobody has": 128, "deep": 5, "names": 8} {
 		out, count := s.ends(t, runs[what], agent.Completed)
 		require.Equal(t, asked, count[agent.CallRequested], what)
 		results := s.results(t, runs[what])

@@ -130,7 +130,7 @@ func TestHostileDescent(t *testing.T) {
 	for name, want := range map[string]struct {
 		below int
 		says  string
-	}{"tester": {8, "agents may stand 8 deep"}, long: {4, "longer than 255 bytes"}} {
+	}{"tester": {8, "as many agents stand below one another as limits.depth allows"}, long: {4, "longer than 255 bytes"}} {
 		run := s.begin(t, name, &client.StartOptions{Session: (name + strings.Repeat("s", 100))[:100]})
 		s.ends(t, run, agent.Completed)
 		session := run.Session

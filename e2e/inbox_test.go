@@ -17,7 +17,7 @@ import (
 // What waits for a daemon is stored as it comes, and each event once: 200 of 2 kB cost
 // the history, and the store, about what they are, and not what they are with each seal.
 func TestWhatWaitsIsStoredOnce(t *testing.T) {
-	const many, size = 200, 2 << 10
+	const many, size = 150, 2 << 10
 	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: many}}
 	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
 	run := s.begin(t, "", nil)
@@ -39,19 +39,15 @@ func TestWhatWaitsIsStoredOnce(t *testing.T) {
 		s.say(t, run, agent.EmitOrder{Order: agent.Order{ID: fmt.Sprint("e-", n)}, Topic: "orders.new", Payload: []byte(payload)})
 		require.Eventually(t, func() bool { return waiting() == n+1 }, patience, time.Millisecond)
 	}
-	bytes, seals := 0, 0
+	bytes := 0
 	history := s.temporal.GetWorkflowHistory(t.Context(), run.Session, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		e, err := history.Next()
 		require.NoError(t, err)
 		bytes += e.Size()
-		if e.GetEventType() == enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
-			seals++
-		}
 	}
-	t.Logf("%d seals, %d bytes of history", seals, bytes)
-	require.GreaterOrEqual(t, seals, many/2)
-	require.Less(t, bytes, 8*many*size, "bytes of history: each event is in it as it was said, and as it was stored")
+	t.Logf("%d bytes of history", bytes)
+	require.Less(t, bytes, 4*many*size, "bytes of history: each event is in it as it was said")
 	stored, n := int64(0), 0
 	for c, err := range s.store.Chunks(t.Context(), store.Tag(run.Session)) {
 		require.NoError(t, err)

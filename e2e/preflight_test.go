@@ -32,6 +32,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
@@ -45,11 +46,11 @@ func begin(ctx workflow.Context) {
 	workflow.GetLogger(ctx).Debug("planted")
 }
 
-func seal() durable.Activity[activities.SealInput, activities.SealResult] {
+func ask() durable.Activity[activities.AskInput, agent.Reply] {
 	if planted == "another step" {
-		return durable.Activity[activities.SealInput, activities.SealResult]{Name: "fermata.keep"}
+		return durable.Activity[activities.AskInput, agent.Reply]{Name: "fermata.think"}
 	}
-	return activities.Seal
+	return activities.AskModel
 }
 `
 
@@ -59,7 +60,7 @@ const plantedEnv = "FERMATA_PLANTED"
 // there in its place.
 var edits = []struct{ file, was, is string }{
 	{"run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
-	{"perform.go", "do: activities.Seal,", "do: seal(),"},
+	{"model.go", "do: activities.AskModel,", "do: ask(),"},
 	{"perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
 }
 
@@ -75,7 +76,7 @@ var breaks = map[string]func(*historypb.HistoryEvent) bool{
 		return ok
 	},
 	"another step": func(e *historypb.HistoryEvent) bool {
-		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "fermata.seal"
+		return e.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "fermata.model"
 	},
 }
 

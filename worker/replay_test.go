@@ -134,8 +134,8 @@ func TestTheEventOfABreach(t *testing.T) {
 
 // The event is found whatever has come behind it.
 func TestABreachOfLongAgo(t *testing.T) {
-	const at = 10
 	h := recording(t, "v1-parked", 0)
+	at := 1 + slices.IndexFunc(h.Events, func(e *historypb.HistoryEvent) bool { return e.GetActivityTaskScheduledEventAttributes() != nil })
 	h.Events[at-1].GetActivityTaskScheduledEventAttributes().ActivityType.Name = "fermata.pay"
 	for n := at; n <= len(h.Events); n++ {
 		v, err := worker.Replay(&historypb.History{Events: h.Events[:n]}, nil)

@@ -34,7 +34,7 @@ func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	case loop.Abandon:
 		r.giveUp(ctx)
 	case loop.Wake:
-		r.wake(ctx, e)
+		r.wake, r.rung = &e, false
 	case loop.Broadcast:
 		r.broadcast(ctx, e)
 	case loop.Gather:
@@ -189,13 +189,15 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 		r.sealApart(ctx, in)
 		return
 	}
-	// Where it is done a run has nothing to hear any more that a local activity could
-	// delay, and needs no turn at the server. What the store has then may be ahead of the
-	// history, until this task is taken; a reader asks Temporal whether a run has ended.
+	// So the run needs no turn at the server, which in a tree that is held comes behind
+	// those of all others. What the store has may be ahead of the history until this task is
+	// taken; a reader asks Temporal whether a run has ended.
+	r.local++
 	f := activities.Seal.StartLocal(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: sealSoon, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}, in)
 	await(ctx, r, f, func(o activities.SealResult, err *agent.Error) loop.Input {
+		r.local--
 		if err != nil { // a slow store, or none: that may take its time
 			r.sealApart(ctx, in)
 			return nil
@@ -212,8 +214,8 @@ func (r *run) fence(ctx workflow.Context) agent.Fence {
 	return f
 }
 
-// sealSoon is the time in which a store keeps the end of a run.
-const sealSoon = 2 * time.Second
+// sealSoon bounds a store that does not heed its context: the step gives it less.
+const sealSoon = 3 * time.Second
 
 // sealApart stores the log by a step of its own.
 func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
@@ -244,12 +246,19 @@ func (r *run) share(ctx workflow.Context, upTo int64) activities.Place {
 	return at
 }
 
-// wake asks for the machine's next look at the clock; a zero time for none.
-func (r *run) wake(ctx workflow.Context, e loop.Wake) {
+// arm sets the timer for the machine's next look at the clock, as it was asked for last; a
+// zero time asks for none. A step that is done within the task comes first: what follows it
+// may ask for another time.
+func (r *run) arm(ctx workflow.Context) {
+	if r.wake == nil || r.local > 0 {
+		return
+	}
+	e := *r.wake
+	r.wake = nil
 	if r.disarm != nil {
 		r.disarm()
+		r.disarm = nil
 	}
-	r.disarm, r.rung = nil, false
 	if e.At.IsZero() {
 		return
 	}

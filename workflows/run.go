@@ -82,6 +82,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 		return nil, err
 	}
 	for !r.finished() {
+		r.arm(ctx)
 		r.selector().Select(ctx)
 		r.settle()
 		r.look()
@@ -143,9 +144,12 @@ type run struct {
 	// work is the context of model and tool calls; abandon gives them up.
 	work    workflow.Context
 	abandon workflow.CancelFunc
-	// disarm takes the last wake-up's timer back; rung tells that it has come.
+	// wake is when the machine wants to look at the clock, if no timer is set for that yet;
+	// disarm takes the last timer back, and rung tells that it has come.
+	wake   *loop.Wake
 	disarm workflow.CancelFunc
 	rung   bool
+	local  int // steps that are done within the task
 	// farewell is the last report to the parent: a run that has closed sends nothing.
 	farewell workflow.Future
 	// mail is what is sent to other runs and not known to have arrived, by session: the

@@ -243,8 +243,8 @@ type (
 	// the grace is taken.
 	Abandon struct{ Grace agent.Duration }
 	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
-	// which is its last. Final tells that the run ends with it, and
-	// Within that this may be done in the task in which the run closes.
+	// which is its last. Final tells that the run ends with it, and Within that this may be
+	// done in the workflow's task: the run has nothing else to do.
 	Seal struct {
 		To     int64
 		Final  bool

@@ -227,7 +227,7 @@ func (s *step) note(why agent.Note, text string) {
 // seal stores the tail.
 func (s *step) seal(final bool) {
 	s.Log.seals()
-	s.do(Seal{To: s.Log.Seq, Final: final, Within: final && s.alone()})
+	s.do(Seal{To: s.Log.Seq, Final: final, Within: !final && s.Rest.resting() || final && s.alone()})
 }
 
 // alone reports whether the run completed by itself with nothing in flight. Only then the

@@ -152,7 +152,8 @@ func effectText(e Effect) string {
 		}
 		return text
 	case Seal:
-		return fmt.Sprintf("seal to event %d, final %t", e.To, e.Final)
+		where := map[bool]string{true: ", in this task"}[e.Within]
+		return fmt.Sprintf("seal to event %d, final %t%s", e.To, e.Final, where)
 	case Wake:
 		if e.At.IsZero() {
 			return "wake never"

@@ -1,0 +1,48 @@
+package activities
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A store that is too slow for runs that rest is left alone by those for a while, and one
+// that is too slow for a start by all; also where it never comes back.
+func TestASlowStoreIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Pace
+		asked, forever := 0, make(chan struct{})
+		answersIn := func(d time.Duration) func(context.Context) error {
+			return func(ctx context.Context) error {
+				asked++
+				select {
+				case <-time.After(d):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+		require.NoError(t, p.atOnce(t.Context(), answersIn(restSoon/2)))
+		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(time.Second)), errSlow)
+		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
+		require.Equal(t, 2, asked, "the last one did not ask")
+		require.NoError(t, p.soon(t.Context(), answersIn(time.Second)), "a start has more time")
+		time.Sleep(slowFor)
+		require.NoError(t, p.atOnce(t.Context(), answersIn(0)))
+
+		go func() {
+			_ = p.soon(t.Context(), func(context.Context) error { <-forever; return nil })
+		}()
+		time.Sleep(storeSoon)
+		synctest.Wait()
+		asked = 0
+		require.ErrorIs(t, p.soon(t.Context(), answersIn(0)), errSlow)
+		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
+		require.Zero(t, asked)
+		close(forever)
+	})
+}

@@ -19,10 +19,14 @@ import (
 
 // The bare side: the same tree without an agent runtime. Every node is a workflow
 // that starts its children and an activity; an interrupt is a signal to the root,
-// which gives up its activity and signals its children, hop by hop.
+// which gives up its activity and signals its children, hop by hop. Where it asks first,
+// a node with children waits for a short activity before it starts them, as an agent has to
+// ask its model.
 const (
 	sideBare     = "bare"
+	sideAsking   = "bare that asks first"
 	bareActivity = "bare.work"
+	bareQuestion = "bare.ask"
 	bareWorkflow = "bare.node"
 	bareSignal   = "interrupt"
 	bareStatus   = "status"
@@ -36,17 +40,23 @@ const (
 )
 
 // bareNode is a node with its children below. It ends when it is terminated.
-func bareNode(ctx workflow.Context, fanout []int) error {
+func bareNode(ctx workflow.Context, fanout []int, asks bool) error {
 	status := bareRunning
 	if err := workflow.SetQueryHandler(ctx, bareStatus, func() (string, error) { return status, nil }); err != nil {
 		return err
 	}
 	var children []workflow.ChildWorkflowFuture
 	n, below := branch(fanout)
+	if n > 0 && asks {
+		short := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+		if err := workflow.ExecuteActivity(short, bareQuestion).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
 	for i := range n {
 		children = append(children, workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 			WorkflowID: fmt.Sprintf("%s/%d", workflow.GetInfo(ctx).WorkflowExecution.ID, i), ParentClosePolicy: enums.PARENT_CLOSE_POLICY_TERMINATE,
-		}), bareWorkflow, below))
+		}), bareWorkflow, below, asks))
 	}
 	working, giveUp := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 10 * time.Minute, HeartbeatTimeout: quietFor, WaitForCancellation: true,
@@ -84,14 +94,22 @@ func bareWork(ctx context.Context) error {
 	}
 }
 
-func workBare(_ context.Context, c temporal.Client, j job, _ *recorder) (stop func(), err error) {
+// workBare works for a bare side.
+func workBare(side string) func(context.Context, temporal.Client, job, *recorder) (stop func(), err error) {
+	return func(_ context.Context, c temporal.Client, j job, _ *recorder) (func(), error) {
+		return bareWorker(c, j.queue(side))
+	}
+}
+
+func bareWorker(c temporal.Client, queue string) (stop func(), err error) {
 	const pollers = 10 // as in the program that the design's figures are from
-	w := sdk.New(c, j.queue(sideBare), sdk.Options{
+	w := sdk.New(c, queue, sdk.Options{
 		MaxConcurrentWorkflowTaskPollers: pollers, MaxConcurrentActivityTaskPollers: pollers,
 		WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: activities.HeartbeatThrottle,
 	})
 	w.RegisterWorkflowWithOptions(bareNode, workflow.RegisterOptions{Name: bareWorkflow})
 	w.RegisterActivityWithOptions(bareWork, activity.RegisterOptions{Name: bareActivity})
+	w.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: bareQuestion})
 	return w.Stop, w.Start()
 }
 
@@ -100,12 +118,13 @@ type bareGround struct {
 	temporal temporal.Client
 	queue    string
 	fanout   []int
+	asks     bool
 }
 
 func (g *bareGround) plant(ctx context.Context) (planted, error) {
 	run, err := g.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{
 		ID: fmt.Sprintf("bare-%d", time.Now().UnixNano()), TaskQueue: g.queue,
-	}, bareWorkflow, g.fanout)
+	}, bareWorkflow, g.fanout, g.asks)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +135,8 @@ type bareTree struct {
 	temporal temporal.Client
 	root     string
 }
+
+func (t *bareTree) id() string { return t.root }
 
 // interrupt returns when the signal is written: the root need not have heard it.
 func (t *bareTree) interrupt(ctx context.Context) (heard bool, err error) {

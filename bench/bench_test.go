@@ -32,7 +32,7 @@ func TestBenchmarks(t *testing.T) {
 		"throughput": {"^1 runs", 3},
 		"cost":       {"^turn 10, ", 14},
 		"hold":       {"1000 in flight|^resume, cold|^stop", 6},
-		"tree":       {"^(1|4) agents, 1 worker", 13},
+		"tree":       {"^(1|4) agents, 1 worker", 14},
 		"parked":     {"^10 runs, out", 6},
 		"start":      {"process", 1},
 		"replay":     {"^10 turns, local", 1},

@@ -87,6 +87,7 @@ type options struct {
 	quick, check  bool
 	json          string
 	data, profile string
+	waits         string
 	only          *regexp.Regexp // nil means every cell
 	progress      io.Writer
 }
@@ -99,6 +100,7 @@ func (o *options) flags(name string) *flag.FlagSet {
 	f.StringVar(&o.json, "json", "", "write every sample to this `FILE`; - is standard output, in the place of the tables")
 	f.StringVar(&o.data, "data", "", "keep the server's database in this `FOLDER` (default: in memory)")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the worker processes, and of the server, into this `FOLDER`")
+	f.StringVar(&o.waits, "waits", "", "write every wait of a tree above 200 ms, as its histories have it, to this `FILE` (tree)")
 	f.Func("only", "measure the cells whose name this `REGEXP` finds", func(s string) (err error) {
 		o.only, err = regexp.Compile(s)
 		return err

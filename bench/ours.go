@@ -107,6 +107,8 @@ type ourTree struct {
 	fanout []int
 }
 
+func (t *ourTree) id() string { return t.run.Session }
+
 // interrupt returns with the root's own answer.
 func (t *ourTree) interrupt(ctx context.Context) (heard bool, err error) {
 	_, err = t.run.Interrupt(ctx, "measured")

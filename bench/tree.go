@@ -48,6 +48,8 @@ func leaves(fanout []int) int {
 
 // planted is a tree that works.
 type planted interface {
+	// id is the workflow of the root.
+	id() string
 	// interrupt holds the whole tree by one call to its root, and says whether the
 	// root knows of it then.
 	interrupt(ctx context.Context) (heard bool, err error)
@@ -113,9 +115,10 @@ func (s *stage) tree(ctx context.Context, cell string, size, workers int) (taken
 	if err != nil {
 		return nil, err
 	}
-	bare := &bareGround{s.temporal, j.queue(sideBare), j.Fanout}
+	bare := &bareGround{s.temporal, j.queue(sideBare), j.Fanout, false}
+	asking := &bareGround{s.temporal, j.queue(sideAsking), j.Fanout, true}
 	var sides []side
-	for _, t := range []*team{{name: sideBare, plant: bare.plant}, {name: sideCrew, plant: ours.plant}} {
+	for _, t := range []*team{{name: sideBare, plant: bare.plant}, {name: sideAsking, plant: asking.plant}, {name: sideCrew, plant: ours.plant}} {
 		j.Work = []string{t.name}
 		if t.crew, err = hire(ctx, j, workers); err != nil {
 			return nil, err
@@ -146,16 +149,19 @@ func (s *stage) addTree(cell string, size int, t, single taken) {
 	}{
 		{quiet, quiet, quiet, atMost(0.2)},
 		{"root suspended, tree quiet", rootRest, quiet, atMost(1)},
-		{rootRest, rootRest, rootRest, nil},
+		{rootRest, rootRest, rootRest, within(1000)},
 		{rootHear, rootHear, rootHear, nil},
 		{booked, booked, booked, nil},
-		{grown, grown, grown, nil},
+		{grown, grown, grown, atMost(1.2)},
 	} {
 		limit := m.bar
 		if size < 40 {
 			limit = nil // a small tree is as quick either way
 		}
 		s.add(row{Cell: cell, What: m.what, Unit: "ms", Ours: t.of(sideCrew, m.of), Beside: t.of(sideBare, m.beside), Reference: sideBare, Bar: limit})
+	}
+	if size > 1 {
+		s.add(row{Cell: cell, What: grown, Unit: "ms", Ours: t.of(sideCrew, grown), Beside: t.of(sideAsking, grown), Reference: sideAsking})
 	}
 	if size > 1 && single != nil {
 		s.add(row{Cell: cell, What: quiet, Unit: "ms", Ours: t.of(sideCrew, quiet), Beside: single.of(sideCrew, quiet), Reference: "1 agent", Bar: atOnce[size]})
@@ -207,6 +213,9 @@ func (s *stage) interrupted(ctx context.Context, t *team, cell string, size, rep
 		return nil, err
 	}
 	if err := until(ctx, "no activity to run", func() (bool, error) { return t.crew.atAll() == 0, t.crew.fault() }); err != nil {
+		return nil, err
+	}
+	if err := s.writeWaits(ctx, cell, t.name, rep, tree.id()); err != nil {
 		return nil, err
 	}
 	m[quiet], m[booked] = ms(t.crew.lastEnd(true).Sub(began)), ms(t.crew.lastEnd(false).Sub(began))

@@ -54,6 +54,7 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 		o.Temporal(Runs, &common)
 	}
 	common.Identity = identity // holds find the process by it
+	polls(&common)
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], deeds)
 	for _, l := range o.besides() {
@@ -62,6 +63,18 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 		list = append(list, w)
 	}
 	return list
+}
+
+// polls makes the SDK ask for runs' tasks more often while many wait, unless the user says
+// how often. A tree that is held makes one for each agent at once; with Temporal's two polls
+// they wait so long that the server takes the worker for gone, and gives them to others.
+func polls(o *sdk.Options) {
+	if o.MaxConcurrentWorkflowTaskPollers == 0 && o.WorkflowTaskPollerBehavior == nil {
+		o.WorkflowTaskPollerBehavior = sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{})
+	}
+	if o.MaxConcurrentActivityTaskPollers == 0 && o.ActivityTaskPollerBehavior == nil {
+		o.ActivityTaskPollerBehavior = sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{})
+	}
 }
 
 // besides are the lanes beside the runs, in an order that is always the same.

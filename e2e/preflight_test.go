@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -56,12 +54,11 @@ func ask() durable.Activity[activities.AskInput, agent.Reply] {
 
 const plantedEnv = "FERMATA_PLANTED"
 
-// edits are where the changed build's code differs: a text of a file, and what stands
-// there in its place.
-var edits = []struct{ file, was, is string }{
-	{"run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
-	{"model.go", "do: activities.AskModel,", "do: ask(),"},
-	{"perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
+// edits are where the changed build's code differs.
+var edits = []edit{
+	{"../workflows/run.go", "	r.ring() // signals", "	begin(ctx)\n	r.ring() // signals"},
+	{"../workflows/model.go", "do: activities.AskModel,", "do: ask(),"},
+	{"../workflows/perform.go", "		r.publish(ctx)\n", "		if planted != \"a publish less\" {\n			r.publish(ctx)\n		}\n"},
 }
 
 // breaks are the changes, and the events at which each breaks a history; nil for one
@@ -84,31 +81,9 @@ var breaks = map[string]func(*historypb.HistoryEvent) bool{
 // workflows, and leaves the tree as it is.
 func buildChanged(t *testing.T) (binary string) {
 	t.Helper()
-	dir := t.TempDir()
-	source, err := filepath.Abs(filepath.Join("..", "workflows"))
-	require.NoError(t, err)
-	texts := map[string]string{"planted.go": planted}
-	for _, e := range edits {
-		if _, ok := texts[e.file]; !ok {
-			text, err := os.ReadFile(filepath.Join(source, e.file))
-			require.NoError(t, err)
-			texts[e.file] = string(text)
-		}
-		require.Equal(t, 1, strings.Count(texts[e.file], e.was), "%s has changed, and the test does not know it", e.file)
-		texts[e.file] = strings.Replace(texts[e.file], e.was, e.is, 1)
-	}
-	replace := map[string]string{}
-	for file, text := range texts {
-		replace[filepath.Join(source, file)] = filepath.Join(dir, file)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
-	binary = filepath.Join(dir, "preflight")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./testdata/preflight").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return binary
+	texts := edited(t, edits)
+	texts["../workflows/planted.go"] = []byte(planted)
+	return buildOver(t, overlay(t, texts), "preflight")
 }
 
 // verdicts reads what a build with some change says of the runs, by their session.

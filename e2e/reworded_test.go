@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"encoding/json"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -26,7 +24,7 @@ var more = " (" + strings.Repeat("said in other words, ", 50) + "and at length)"
 // No wording decides anything: a build that has other words for every sentence and error of
 // the runtime, and of the JSON library, replays all recorded histories.
 func TestAnotherWordingReplaysAllHistories(t *testing.T) {
-	dir, replace, sentences := t.TempDir(), map[string]string{}, 0
+	texts, sentences := map[string][]byte{}, 0
 	for _, pkg := range worded {
 		if !strings.HasPrefix(pkg, "..") {
 			root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -39,24 +37,15 @@ func TestAnotherWordingReplaysAllHistories(t *testing.T) {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			path, err = filepath.Abs(path)
-			require.NoError(t, err)
 			text, n := reword(t, path)
-			copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-			require.NoError(t, os.WriteFile(copied, text, 0o600))
-			replace[path] = copied
+			texts[path] = text
 			sentences += n
 		}
 	}
 	require.Greater(t, sentences, 500)
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	file := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-run", "^TestRecordedHistoriesReplay$", "-count=1", "../workflows")
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "ok")
+	said, err := replaysOver(t, overlay(t, texts), recorded)
+	require.NoError(t, err, said)
+	require.Contains(t, said, "ok")
 }
 
 // reword returns a file with longer sentences: texts with a space that are no tags, no

@@ -39,7 +39,7 @@ func heldShapes() map[string]heldShape {
 			drive: func(t *testing.T, s *stage, run *client.Run) {
 				q := s.suspended(t, run).Requests[0]
 				for _, c := range []struct{ name, payload string }{
-					{"pause", `{}`}, {"interupt", `{}`}, {"resume", `{"suspension":"s-9"}`}, {"answer", `{"request":"` + q.ID + `","text":"Rome"}`}, {"resume", `{}`},
+					{"pause", `{}`}, {"interupt", `{}`}, {"cancel", `{"gently":true}`}, {"resume", `{"suspension":"s-9"}`}, {"answer", `{"request":"` + q.ID + `","text":"Rome"}`}, {"resume", `{}`},
 				} {
 					require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", c.name, json.RawMessage(c.payload)))
 				}

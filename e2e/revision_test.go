@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// newer are the edits that make a build of revision 2. It knows a verb and a field more:
+// both stand in the recorded history v1-signalled, whose run refused them, and both would
+// cancel it. A since of 0 is a build that forgot to ask for the revision.
+func newer(sinceVerb, sinceField string) []edit {
+	return []edit{
+		{"../internal/loop/revision.go", "	Revision = 1\n", "	Revision = 2\n"},
+		{"../signals/verbs.go", "agent.Answers, agent.Emit,\n}", "agent.Answers, agent.Emit, \"interupt\",\n}"},
+		{"../signals/verbs.go", "var since = map[agent.Verb]int{}", "var since = map[agent.Verb]int{\"interupt\": " + sinceVerb + "}"},
+		{"../signals/verbs.go", "	case agent.Cancel:\n", "	case agent.Cancel, \"interupt\":\n"},
+		{"../agent/verb.go", "type CancelOrder struct {\n", "type CancelOrder struct {\n	Gently bool `json:\"gently,omitempty\" since:\"" + sinceField + "\"`\n"},
+	}
+}
+
+// A build that knows a verb and a field more replays every recorded history as it was: for
+// an execution that pinned revision 1 they stay unknown. If the build does not ask for the
+// revision, v1-signalled breaks.
+func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
+	said, err := replaysOver(t, overlay(t, edited(t, newer("2", "2"))), recorded)
+	require.NoError(t, err, said)
+	for name, edits := range map[string][]edit{"the verb": newer("0", "2"), "the field": newer("2", "0")} {
+		t.Run(name+" is known to all revisions", func(t *testing.T) {
+			said, err := replaysOver(t, overlay(t, edited(t, edits)), "^TestRecordedHistoriesReplay$/^v1-signalled.json$")
+			require.Error(t, err)
+			require.Contains(t, said, "TMPRL1100")
+		})
+	}
+}
+
+// A run that a build of revision 2 began knows what revision 2 knows. If a task of it comes
+// to a build of revision 1, the task fails and the run does not: it goes on with a build
+// that knows the revision.
+func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
+	s := on(t, shared(t))
+	binary := buildOver(t, overlay(t, edited(t, newer("2", "2"))), "newer")
+	said := map[string]string{"interupt": `{}`, "cancel": `{"gently":true}`}
+	dir := t.TempDir()
+	began := s.workNewer(t, binary, dir)
+	runs := map[string]*client.Run{}
+	for verb := range said {
+		runs[verb] = s.begin(t, "go", nil)
+		s.suspended(t, runs[verb])
+	}
+	kill(began)
+	old := s.work(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	for verb, payload := range said {
+		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), runs[verb].Session, "", verb, json.RawMessage(payload)))
+	}
+	for _, run := range runs {
+		require.Eventually(t, func() bool { return s.count(t, run, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED) > 0 }, patience, 20*time.Millisecond)
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+		require.NoError(t, err)
+		require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
+	}
+	old.Stop()
+	s.workNewer(t, binary, dir)
+	for verb, run := range runs {
+		require.Equal(t, agent.Cancelled, s.result(t, run).Status, verb)
+	}
+}
+
+// workNewer starts the program in testdata/newer, a worker whose agent asks a person.
+func (s *stage) workNewer(t *testing.T, binary, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(binary, s.addr, s.queue, dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { kill(cmd) })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return cmd
+}

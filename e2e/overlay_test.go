@@ -61,12 +61,9 @@ func buildOver(t *testing.T, overlay, program string) (binary string) {
 }
 
 // replaysOver replays the recorded histories on other texts.
-func replaysOver(t *testing.T, overlay, run string) (said string, err error) {
+func replaysOver(t *testing.T, overlay string) (said string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", run, "-count=1", "../workflows")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-run", "^TestRecordedHistoriesReplay$", "-count=1", "../workflows")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
-
-// recorded are the histories that every build replays.
-const recorded = "^TestRecordedHistoriesReplay$"

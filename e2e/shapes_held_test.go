@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -39,7 +40,7 @@ func heldShapes() map[string]heldShape {
 			drive: func(t *testing.T, s *stage, run *client.Run) {
 				q := s.suspended(t, run).Requests[0]
 				for _, c := range []struct{ name, payload string }{
-					{"pause", `{}`}, {"interupt", `{}`}, {"cancel", `{"gently":true}`}, {"resume", `{"suspension":"s-9"}`}, {"answer", `{"request":"` + q.ID + `","text":"Rome"}`}, {"resume", `{}`},
+					{"pause", `{}`}, {"interupt", `{}`}, {"cancel", `{"gently":true}`}, {signals.Hold, `{"verb":"cancel","gently":true}`}, {"resume", `{"suspension":"s-9"}`}, {"answer", `{"request":"` + q.ID + `","text":"Rome"}`}, {"resume", `{}`},
 				} {
 					require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", c.name, json.RawMessage(c.payload)))
 				}
@@ -80,6 +81,15 @@ func TestHeldShapes(t *testing.T) {
 			s.keep(t, name, run.Session, run.ID)
 		})
 	}
+}
+
+// A start that no revision knows is refused.
+func TestRefusedShape(t *testing.T) {
+	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
+	run, err := s.start(t, json.RawMessage(`{"v":1,"agent":"tester","input":{"text":"go"},"gently":true}`))
+	require.NoError(t, err)
+	require.Equal(t, agent.Failed, s.result(t, run).Status)
+	s.keep(t, "refused", run.Session, run.ID)
 }
 
 // A tree that was interrupted, resumed and stopped keeps the histories of its root,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,8 +18,13 @@ import (
 // [agent.InvalidInput], [agent.TooLarge] and [agent.Incompatible], with the path
 // of the field; the start is what could be read of it then.
 func DecodeStart(data []byte) (agent.Start, *agent.Error) {
+	return DecodeStartAt(math.MaxInt, data)
+}
+
+// DecodeStartAt reads as a build of a revision did, as [DecodeAt] reads verbs.
+func DecodeStartAt(revision int, data []byte) (agent.Start, *agent.Error) {
 	var s agent.Start
-	err := durable.Decode(data, &s, agent.MaxPayload)
+	err := durable.DecodeAt(revision, data, &s, agent.MaxPayload)
 	if err == nil {
 		err = CheckStart(s)
 	}

@@ -66,7 +66,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 		r.state = carried
 		r.must(loop.Continued{})
 	} else {
-		in, err := signals.DecodeStart(durable.Bytes(start))
+		in, err := signals.DecodeStartAt(r.revision, durable.Bytes(start))
 		birth := (*agent.Birth)(nil)
 		if info.ParentWorkflowExecution != nil {
 			birth = decoded[agent.Birth](born)

@@ -190,19 +190,19 @@ func fold(e loop.Fold) agent.Handoff {
 }
 
 // readTree makes what another run says the machine's input.
-func readTree(s signal) (loop.Input, *agent.Error) {
+func readTree(revision int, s signal) (loop.Input, *agent.Error) {
 	switch s.name {
 	case signals.Child:
 		var r agent.ChildReport
-		err := durable.Decode(s.data, &r, maxReport)
+		err := durable.DecodeAt(revision, s.data, &r, maxReport)
 		return loop.Reported{Report: r}, durable.Within(s.name, err)
 	case signals.Grant:
 		var o agent.GrantOrder
-		err := durable.Decode(s.data, &o, maxReport)
+		err := durable.DecodeAt(revision, s.data, &o, maxReport)
 		return loop.Granted{Order: o}, durable.Within(s.name, err)
 	default:
 		var o agent.HoldOrder
-		err := durable.Decode(s.data, &o, maxReport)
+		err := durable.DecodeAt(revision, s.data, &o, maxReport)
 		return loop.Ordered{Order: o}, durable.Within(s.name, err)
 	}
 }

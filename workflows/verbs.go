@@ -118,7 +118,7 @@ func (r *run) say(in loop.Said) (agent.Ack, error) {
 // read makes a signal the machine's input.
 func (r *run) read(s signal) (loop.Input, *agent.Error) {
 	if betweenRuns(s.name) {
-		return readTree(s)
+		return readTree(r.revision, s)
 	}
 	command, err := signals.DecodeAt(r.revision, agent.Verb(s.name), s.data)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	sdk "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -130,7 +131,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 			head, err := s.Head(ctx, "s")
 			require.NoError(t, err)
 			out := &Claimed{}
-			err = d.claim(ctx, OpenInput{Session: "s"}, head, out)
+			err = d.claim(ctx, OpenInput{OpenStep: loop.OpenStep{Session: "s"}}, head, out)
 			require.Equal(t, []any{before.Fence.Chain + 1, int64(1)}, []any{out.Fence.Chain, out.Fence.N})
 			return err
 		}))
@@ -145,7 +146,7 @@ func TestARunClaimsItsSession(t *testing.T) {
 	late.Version, late.Claims, late.Fence.By = 3, nil, "a late write of before"
 	require.NoError(t, s.PutHead(t.Context(), late))
 	require.NoError(t, inActivity(t, func(ctx context.Context) error {
-		err := d.claim(ctx, OpenInput{Session: "s"}, before, &Claimed{}) // what it read is old by now
+		err := d.claim(ctx, OpenInput{OpenStep: loop.OpenStep{Session: "s"}}, before, &Claimed{}) // what it read is old by now
 		var stale *agent.Error
 		require.ErrorAs(t, err, &stale)
 		require.Equal(t, []any{agent.Stale, true}, []any{stale.Code, stale.Retryable})

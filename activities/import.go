@@ -13,14 +13,7 @@ import (
 // Import reads the state of a run that was suspended elsewhere from a signed export
 // in the store. Whoever may start workflows can name one: it is taken where it was
 // made with a key of the worker's, for this session, and once.
-var Import = durable.Activity[ImportInput, ImportResult]{Name: "fermata.import"}
-
-// ImportInput names the export.
-type ImportInput struct {
-	Session string `json:"session"`
-	Agent   string `json:"agent"`
-	Digest  string `json:"digest"`
-}
+var Import = durable.Activity[loop.ImportStep, ImportResult]{Name: "fermata.import"}
 
 // ImportResult is recorded. The state has no messages of the log, and says where
 // the log ends in the store here.
@@ -30,7 +23,7 @@ type ImportResult struct {
 	Spec   agent.Spec `json:"spec"`
 }
 
-func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult, err error) {
+func (d *Deeds) importRun(ctx context.Context, in loop.ImportStep) (out ImportResult, err error) {
 	defer beat(ctx)()
 	c, version, err := d.claimed(ctx, in)
 	if err != nil {
@@ -60,7 +53,7 @@ func (d *Deeds) importRun(ctx context.Context, in ImportInput) (out ImportResult
 
 // claimed verifies an export, and that the session's head came with it and that no
 // run has gone on from there yet. It returns the head's version.
-func (d *Deeds) claimed(ctx context.Context, in ImportInput) (c export.Content, version int64, err error) {
+func (d *Deeds) claimed(ctx context.Context, in loop.ImportStep) (c export.Content, version int64, err error) {
 	blob, err := d.Log.Blob(ctx, in.Digest)
 	if err != nil {
 		return c, 0, err

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 )
 
 // Lane is a kind of step that has slots of its own in every process: steps of one lane
@@ -85,10 +86,10 @@ func onLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) 
 func (d *Deeds) Register(r durable.Registry) {
 	Open.Handle(r, d.open)
 	Claim.Handle(r, inLane(of[OpenInput](d.Slots[StoreLane]), d.claimHead))
-	Locate.Handle(r, inLane(of[LocateInput](d.Slots[StoreLane]), d.locate))
-	Import.Handle(r, inLane(of[ImportInput](d.Slots[StoreLane]), d.importRun))
+	Locate.Handle(r, inLane(of[loop.LocateStep](d.Slots[StoreLane]), d.locate))
+	Import.Handle(r, inLane(of[loop.ImportStep](d.Slots[StoreLane]), d.importRun))
 	Seal.Handle(r, inLane(of[SealInput](d.Slots[StoreLane]), d.seal))
-	List.Handle(r, inLane(of[ListInput](d.Slots[ToolLane]), d.list))
+	List.Handle(r, inLane(of[loop.ListStep](d.Slots[ToolLane]), d.list))
 	CallTool.Handle(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
 	AskModel.Handle(r, inLane(func(in AskInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
 	Lease.Handle(r, d.lease)

@@ -7,15 +7,11 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 )
 
 // List asks tool sources, such as MCP servers, for their tools, once a run.
-var List = durable.Activity[ListInput, ListResult]{Name: "fermata.list"}
-
-// ListInput names the sources.
-type ListInput struct {
-	Sources []string `json:"sources"`
-}
+var List = durable.Activity[loop.ListStep, ListResult]{Name: "fermata.list"}
 
 // ListResult is recorded with the Spec.
 type ListResult struct {
@@ -28,7 +24,7 @@ const (
 	maxListedBytes = 256 << 10 // of their schemas and descriptions
 )
 
-func (d *Deeds) list(ctx context.Context, in ListInput) (ListResult, error) {
+func (d *Deeds) list(ctx context.Context, in loop.ListStep) (ListResult, error) {
 	var out ListResult
 	defer beat(ctx)()
 	for _, name := range in.Sources {

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/journal"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -19,24 +20,7 @@ import (
 // Locate finds the point in a session's log where a run begins, where that is not
 // simply its end: behind a checkpoint, after the last events of a run that was
 // terminated, or with a state of another version.
-var Locate = durable.Activity[LocateInput, LocateResult]{Name: "fermata.locate"}
-
-// LocateInput says which point is meant.
-type LocateInput struct {
-	Session string      `json:"session"`
-	From    *agent.From `json:"from,omitempty"` // nil for the log's end
-	// Behind are executions whose runs were ended from outside, the latest first.
-	Behind []string `json:"behind,omitempty"`
-	// Reset tells that the run wants to know nothing of what was before.
-	Reset bool `json:"reset,omitempty"`
-	// Silent tells that the run brings no message: the model has to have something
-	// to answer.
-	Silent bool `json:"silent,omitempty"`
-	// Fence is that of the write which the step may make.
-	Fence agent.Fence `json:"fence"`
-	// State is the version of the session's state that the run's tools know.
-	State int `json:"state,omitempty"`
-}
+var Locate = durable.Activity[loop.LocateStep, LocateResult]{Name: "fermata.locate"}
 
 // LocateResult is where the log stands, and where in it the run begins.
 type LocateResult struct {
@@ -56,7 +40,7 @@ type LocateResult struct {
 	Lost      string          `json:"lost,omitempty"`
 }
 
-func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, err error) {
+func (d *Deeds) locate(ctx context.Context, in loop.LocateStep) (out LocateResult, err error) {
 	defer beat(ctx)()
 	head, err := d.Log.Head(ctx, in.Session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
@@ -93,7 +77,7 @@ func (d *Deeds) locate(ctx context.Context, in LocateInput) (out LocateResult, e
 
 // forkAt finds the checkpoint that a run begins behind, and returns the log as it
 // was there and the version of its state.
-func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, view *store.View, out *LocateResult) (*store.View, int, error) {
+func (d *Deeds) forkAt(ctx context.Context, in loop.LocateStep, head store.Head, view *store.View, out *LocateResult) (*store.View, int, error) {
 	from, source := in.From, in.Session
 	if from.Session != "" && from.Session != in.Session {
 		own := head.Run == activity.GetInfo(ctx).WorkflowExecution.RunID // by an attempt before this one
@@ -126,7 +110,7 @@ func (d *Deeds) forkAt(ctx context.Context, in LocateInput, head store.Head, vie
 // share begins a session's log with a part of another's. The head is put at once:
 // it is what keeps the chunks from being collected, and from the other's deletion. A
 // later attempt may find that the other has gone on: it replaces what it has read.
-func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, point agent.Point, out *LocateResult) (err error) {
+func (d *Deeds) share(ctx context.Context, in loop.LocateStep, other store.Head, point agent.Point, out *LocateResult) (err error) {
 	if out.Head, out.Seq, err = d.Log.Cover(ctx, other.Digest, point.Seq()); err != nil {
 		return err
 	}
@@ -147,7 +131,7 @@ func (d *Deeds) share(ctx context.Context, in LocateInput, other store.Head, poi
 
 // adopt keeps the chunks of another session that a fork is about to need. If that one
 // has stored its log anew or was deleted just now, a later attempt looks again.
-func (d *Deeds) adopt(ctx context.Context, in LocateInput, chunk string) error {
+func (d *Deeds) adopt(ctx context.Context, in loop.LocateStep, chunk string) error {
 	err := d.Log.Adopt(ctx, in.Session, chunk, in.From.Session)
 	if errors.Is(err, agent.Stale) {
 		again := durable.Within("start", err)
@@ -174,7 +158,7 @@ func pointOf(view *store.View, head store.Head, from agent.From) (agent.Point, e
 
 // foreign is another session's log, with what its live run has not stored yet:
 // that is stored here, as the chunk that only the new session refers to.
-func (d *Deeds) foreign(ctx context.Context, in LocateInput, session string) (*store.View, store.Head, error) {
+func (d *Deeds) foreign(ctx context.Context, in loop.LocateStep, session string) (*store.View, store.Head, error) {
 	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
 	forgotten := errors.As(err, new(*serviceerror.NotFound))
 	if err != nil && !forgotten {

@@ -14,6 +14,7 @@ import (
 	sdktest "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -79,7 +80,7 @@ func (l *liveRun) forked(t *testing.T, stored agent.Numbers, lost int) (LocateRe
 	var suite sdktest.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	deeds.Register(env)
-	in := LocateInput{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
+	in := loop.LocateStep{Session: "fork", From: &agent.From{Session: "live", Checkpoint: agent.CheckpointID(4)}, Fence: agent.Fence{Chain: 2, N: 2}}
 	for range lost {
 		_, err = env.ExecuteActivity(Locate.Name, in)
 		require.NoError(t, err)

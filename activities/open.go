@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -28,10 +29,7 @@ const OpenWithin = storeSoon + time.Second
 
 // OpenInput names the agent and the session.
 type OpenInput struct {
-	Session string `json:"session"`
-	Agent   string `json:"agent"`
-	// Child tells that another run gave it the work.
-	Child bool `json:"child,omitempty"`
+	loop.OpenStep
 	// Apart tells that Open did not come back, and has to leave the store to [Claim].
 	Apart bool `json:"apart,omitempty"`
 }

@@ -107,7 +107,7 @@ const recoverTries = 8
 // the session's log: its state is asked of its closed execution, and the machine
 // ends it as it ends every run, so that no call is left without a result. lost says
 // why that can't be done.
-func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_ store.Head, recovered, lost string, err error) {
+func (d *Deeds) recover(ctx context.Context, in loop.LocateStep, head store.Head) (_ store.Head, recovered, lost string, err error) {
 	for _, execution := range in.Behind {
 		state, err := d.lastState(ctx, in.Session, execution)
 		switch {
@@ -127,7 +127,7 @@ func (d *Deeds) recover(ctx context.Context, in LocateInput, head store.Head) (_
 }
 
 // keep stores the open part of a log that nobody will seal any more.
-func (d *Deeds) keep(ctx context.Context, in LocateInput, execution string, head store.Head, state loop.State) (store.Head, error) {
+func (d *Deeds) keep(ctx context.Context, in loop.LocateStep, execution string, head store.Head, state loop.State) (store.Head, error) {
 	tail := state.Log.Tail
 	digest, err := d.Log.Seal(ctx, state.Log.Head, in.Session, state.Run, false, tail)
 	if err != nil {

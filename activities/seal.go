@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -19,27 +20,8 @@ var Seal = durable.Activity[SealInput, SealResult]{Name: "fermata.seal"}
 
 // SealInput says where to look, not what to store.
 type SealInput struct {
-	Session string `json:"session"`
-	Run     string `json:"run"`
-	Upto    Place  `json:"upto"`
-	// Stored names the chunk that ends there, where all of the log is stored already:
-	// then only the head is put. Empty where there is something to seal.
-	Stored string       `json:"stored,omitempty"`
-	Agent  string       `json:"agent"`
-	Status agent.Status `json:"status"` // running, suspended, or the end that the run has come to
-	// Version is that of the session's head as the run knows it, and Fence that of this
-	// write.
-	Version int64         `json:"version"`
-	Fence   agent.Fence   `json:"fence"`
-	Numbers agent.Numbers `json:"numbers,omitzero"`
-	Posts   []agent.Post  `json:"posts,omitempty"`
-	// Inbox is what is new of it, behind what is Kept.
-	Inbox agent.Inbox  `json:"inbox,omitzero"`
-	Kept  []agent.Kept `json:"kept,omitempty"`
-	// State is the version of the session's state.
-	State int `json:"state,omitempty"`
-	// Imported is the export that the session came with.
-	Imported string `json:"imported,omitempty"`
+	loop.SealStep
+	Upto Place `json:"upto"`
 }
 
 // SealResult names the chunk and the head's new version.

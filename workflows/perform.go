@@ -18,7 +18,7 @@ import (
 func (r *run) perform(ctx workflow.Context, e loop.Effect) {
 	switch e := e.(type) {
 	case loop.Open:
-		r.open(ctx, e)
+		r.open(ctx, activities.OpenInput{OpenStep: e.OpenStep})
 	case loop.Locate:
 		r.locate(ctx, e)
 	case loop.Import:
@@ -92,11 +92,7 @@ func (r *run) broadcast(ctx workflow.Context, e loop.Broadcast) {
 	}
 }
 
-func (r *run) open(ctx workflow.Context, e loop.Open) {
-	r.openAs(ctx, activities.OpenInput{Session: r.state.Session, Agent: e.Agent, Child: r.state.Parent.Birth != nil})
-}
-
-func (r *run) openAs(ctx workflow.Context, in activities.OpenInput) {
+func (r *run) open(ctx workflow.Context, in activities.OpenInput) {
 	f := activities.Open.StartLocal(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: activities.OpenWithin,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second},
@@ -104,7 +100,7 @@ func (r *run) openAs(ctx workflow.Context, in activities.OpenInput) {
 	await(ctx, r, f, func(o activities.OpenResult, err *agent.Error) loop.Input {
 		if err != nil && err.Code == agent.Timeout && !in.Apart { // a store that does not heed its context
 			in.Apart = true
-			r.openAs(ctx, in)
+			r.open(ctx, in)
 			return nil
 		}
 		if err != nil || !o.Late {
@@ -126,8 +122,9 @@ func opened(o activities.OpenResult, err *agent.Error) loop.Input {
 }
 
 func (r *run) locate(ctx workflow.Context, e loop.Locate) {
-	in := activities.LocateInput{Session: r.state.Session, From: e.From, Behind: e.Behind, Silent: e.Silent, Reset: e.Reset, Fence: r.fence(ctx), State: r.state.Spec.StateVersion}
-	start(ctx, r, step[activities.LocateInput, activities.LocateResult]{do: activities.Locate, in: in, options: reading(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
+	in := e.LocateStep
+	in.Fence.By = decision(ctx)
+	start(ctx, r, step[loop.LocateStep, activities.LocateResult]{do: activities.Locate, in: in, options: reading(), lane: activities.StoreLane, mayKill: true}, func(o activities.LocateResult, err *agent.Error) loop.Input {
 		return loop.Located{
 			Head: o.Head, Seq: o.Seq, Version: o.Version, Chain: o.Chain, Numbers: o.Numbers, Posts: o.Posts, Inbox: o.Inbox, Forked: o.Forked, Turn: o.Turn, Tools: o.Tools,
 			Migrated: o.Migrated, Recovered: o.Recovered, Lost: o.Lost, Err: err,
@@ -138,7 +135,7 @@ func (r *run) locate(ctx workflow.Context, e loop.Locate) {
 func (r *run) list(_ workflow.Context, e loop.List) {
 	few := patient()
 	few.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 3}
-	start(r.work, r, step[activities.ListInput, activities.ListResult]{do: activities.List, in: activities.ListInput{Sources: e.Sources}, options: few, lane: activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
+	start(r.work, r, step[loop.ListStep, activities.ListResult]{do: activities.List, in: e.ListStep, options: few, lane: activities.ToolLane}, func(o activities.ListResult, err *agent.Error) loop.Input {
 		return loop.Listed{Tools: o.Tools, Err: err}
 	})
 }
@@ -171,20 +168,8 @@ var neverRetried = []string{"payloadSizeError"}
 const grace = 15 * time.Second
 
 func (r *run) seal(ctx workflow.Context, e loop.Seal) {
-	in := activities.SealInput{
-		Session: r.state.Session, Run: r.state.Run, Upto: r.share(ctx, e.To), Agent: r.state.Spec.Name, Status: agent.Running, Version: r.state.Log.Version, Fence: r.fence(ctx),
-		Numbers: r.state.Numbers, Posts: r.state.Remembered(e.Final), State: r.state.Spec.StateVersion, Imported: r.state.Origin.Imported,
-	}
-	in.Inbox, in.Kept = r.state.Waiting()
-	if len(r.state.Log.Tail) == 0 {
-		in.Stored = r.state.Log.Head
-	}
-	switch w := r.state.Rest.Wait; {
-	case e.Final:
-		in.Status = r.state.End.Outcome.Status
-	case w != nil && w.Resting:
-		in.Status = agent.Suspended
-	}
+	in := activities.SealInput{SealStep: e.SealStep, Upto: r.share(ctx, e.To)}
+	in.Fence.By = decision(ctx)
 	if !e.Within {
 		r.sealApart(ctx, in)
 		return
@@ -206,12 +191,10 @@ func (r *run) seal(ctx workflow.Context, e loop.Seal) {
 	})
 }
 
-// fence is that of the write which the machine has decided. A task that the server did
-// not take is done again at another time, and may decide otherwise under the number.
-func (r *run) fence(ctx workflow.Context) agent.Fence {
-	f := r.state.Log.Fence
-	f.By = activities.Decision(workflow.GetInfo(ctx).WorkflowExecution.RunID, workflow.Now(ctx).UTC().Format(time.RFC3339Nano))
-	return f
+// decision names the write which the machine has decided. A task that the server did not
+// take is done again at another time, and may decide otherwise under the fence's number.
+func decision(ctx workflow.Context) string {
+	return activities.Decision(workflow.GetInfo(ctx).WorkflowExecution.RunID, workflow.Now(ctx).UTC().Format(time.RFC3339Nano))
 }
 
 // sealSoon bounds a store that does not heed its context: the step gives it less.

@@ -214,20 +214,13 @@ type Effect interface{ effect() }
 // The effects.
 type (
 	// Open asks for [Opened].
-	Open struct{ Agent string }
-	// Locate asks for [Located]: the point From, or the log's end where it is nil,
-	// after the execution Behind was recovered, with a state of the Spec's version.
-	// Silent tells that the run has nothing to say to the model, Reset that it wants
-	// to know nothing.
-	Locate struct {
-		From          *agent.From
-		Behind        []string
-		Silent, Reset bool
-	}
-	// Import asks for [Imported]: the signed export with a digest.
-	Import struct{ Digest string }
+	Open struct{ OpenStep }
+	// Locate asks for [Located].
+	Locate struct{ LocateStep }
+	// Import asks for [Imported].
+	Import struct{ ImportStep }
 	// List asks for [Listed].
-	List struct{ Sources []string }
+	List struct{ ListStep }
 	// CallModel asks for [Replied] or [ModelFailed]. The conversation is the log
 	// up to the event Seq.
 	CallModel struct {
@@ -243,11 +236,11 @@ type (
 	// the grace is taken.
 	Abandon struct{ Grace agent.Duration }
 	// Seal asks for [Sealed] or [SealFailed]: store the tail up to the event To,
-	// which is its last. Final tells that the run ends with it, and Within that this may be
-	// done in the workflow's task: the run has nothing else to do.
+	// which is its last. Within tells that this may be done in the workflow's task: the run has
+	// nothing else to do.
 	Seal struct {
+		SealStep
 		To     int64
-		Final  bool
 		Within bool
 	}
 	// Wake asks for a [Tick] at a time, in the place of the one that was asked for

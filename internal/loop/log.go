@@ -224,12 +224,6 @@ func (s *step) note(why agent.Note, text string) {
 	s.say(m, 0)
 }
 
-// seal stores the tail.
-func (s *step) seal(final bool) {
-	s.Log.seals()
-	s.do(Seal{To: s.Log.Seq, Final: final, Within: !final && s.Rest.resting() || final && s.alone()})
-}
-
 // alone reports whether the run completed by itself with nothing in flight. Only then the
 // final seal can be a local activity: a signal that arrives meanwhile fails the closing
 // task, and whoever said an update in it would be told of a failure.
@@ -244,7 +238,7 @@ func (s *step) sealed(in Sealed) error {
 	}
 	s.Log.sealed(in, s.Life == Carrying)
 	if s.Log.open() && s.Rest.resting() && s.mayStore() && !s.heldAboveOnly() {
-		s.seal(false) // a run that rests may do so for long
+		s.sealStep(false) // a run that rests may do so for long
 	}
 	return nil
 }

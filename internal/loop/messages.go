@@ -174,9 +174,9 @@ func (s State) Inbox() agent.Inbox {
 	return in
 }
 
-// Waiting is the inbox as a seal tells it: what the store has of it already is named,
+// waiting is the inbox as a seal tells it: what the store has of it already is named,
 // and only the rest is said.
-func (s State) Waiting() (in agent.Inbox, kept []agent.Kept) {
+func (s State) waiting() (in agent.Inbox, kept []agent.Kept) {
 	whole := s.Inbox()
 	blobs := map[string]string{}
 	for _, k := range s.Log.Kept {

@@ -69,7 +69,7 @@ func (s *step) begin(in Begin) {
 	}
 	s.Stint.Parent = agent.TraceparentIn(in.Start.Meta)
 	s.Origin.asked(in.Start, in.Brief)
-	s.do(Open{Agent: in.Start.Agent})
+	s.do(Open{OpenStep{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Birth != nil}})
 }
 
 // opened takes the Spec, which no deploy changes any more for this run.
@@ -83,7 +83,7 @@ func (s *step) opened(in Opened) {
 	s.Origin.Imported = in.Imported
 	if s.Origin.Start.Import != "" {
 		s.live(Importing)
-		s.do(Import{Digest: s.Origin.Start.Import})
+		s.do(Import{ImportStep{Session: s.Session, Agent: s.Origin.Start.Agent, Digest: s.Origin.Start.Import}})
 		return
 	}
 	s.Spec = in.Spec
@@ -109,8 +109,7 @@ func (s *step) opened(in Opened) {
 	if s.Origin.Start.From != nil || len(in.Behind) > 0 || old {
 		s.live(Locating)
 		s.Origin.Sources = in.Sources
-		s.Log.writes()
-		s.do(Locate{From: s.Origin.Start.From, Behind: in.Behind, Silent: s.silent(), Reset: s.Origin.Start.Carry == agent.CarryReset})
+		s.locateStep(in.Behind)
 		return
 	}
 	s.list(in.Sources)
@@ -143,7 +142,7 @@ func (s *step) located(in Located) {
 func (s *step) list(sources []string) {
 	if len(sources) > 0 {
 		s.live(Listing)
-		s.do(List{Sources: sources})
+		s.do(List{ListStep{sources}})
 		return
 	}
 	s.first()

@@ -208,7 +208,7 @@ func (s *step) onlyBelow() bool {
 // not stored, and asks about a hold that a step met and that nobody told of.
 func (s *step) look() {
 	if s.Log.open() && s.mayStore() {
-		s.seal(false)
+		s.sealStep(false)
 	}
 	if s.Parent.Birth.Background {
 		s.Parent.looks()

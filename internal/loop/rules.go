@@ -28,8 +28,8 @@ var rules = []rule{
 		return s.NearHistoryLimit && s.End.Aborting == nil && s.End.Stopping == nil && s.inFlight()
 	}, (*step).giveUpForRoom},
 
-	{"seal the log before a new execution", func(s *step) bool { return s.Life == Carrying && s.Log.carries() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
-	{"seal the log of a run that ends", func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.seal(true) }},
+	{"seal the log before a new execution", func(s *step) bool { return s.Life == Carrying && s.Log.carries() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
+	{"seal the log of a run that ends", func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.sealStep(true) }},
 	{"end when all is stored and no sub-agent works", func(s *step) bool {
 		return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.keepEnd(s.At)
 	}, (*step).ended},
@@ -63,12 +63,12 @@ var rules = []rule{
 	}},
 	{"suspend when nothing is in flight", func(s *step) bool { return s.Rest.Wait != nil && !s.Rest.resting() && !s.over() && s.idle() }, (*step).suspend},
 	{"take back that the run is suspended when that is not stored", func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
-	{"seal the log of a run that is suspended", func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.seal(false) }},
+	{"seal the log of a run that is suspended", func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.sealStep(false) }},
 	{"tell that the run is suspended, or what it waits for now", func(s *step) bool {
 		return s.suspends() && s.stored() && (!s.Rest.saved() || s.changed)
 	}, (*step).tellSuspended},
-	{"store what waits for a daemon that rests", func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.seal(false) }},
-	{"seal a long tail while the run goes on", func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.seal(false) }},
+	{"store what waits for a daemon that rests", func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.sealStep(false) }},
+	{"seal a long tail while the run goes on", func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
 	{"hand the state on to a new execution", func(s *step) bool { return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.carries() }, (*step).handOn},
 }
 

@@ -58,6 +58,70 @@ type ToolStep struct {
 	Answers []agent.ToolAnswer `json:"answers,omitempty"`
 }
 
+// OpenStep is what a step is given that reads what a run is made of, and claims the
+// session's head.
+type OpenStep struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	// Child tells that another run gave it the work.
+	Child bool `json:"child,omitempty"`
+}
+
+// ImportStep is what a step is given that reads the state of a run which was elsewhere.
+type ImportStep struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	Digest  string `json:"digest"` // of the signed export
+}
+
+// ListStep is what a step is given that asks tool sources for their tools.
+type ListStep struct {
+	Sources []string `json:"sources"`
+}
+
+// LocateStep is what a step is given that finds the point in a session's log where a run
+// begins, after the last events of a run that was ended from outside were brought there.
+type LocateStep struct {
+	Session string      `json:"session"`
+	From    *agent.From `json:"from,omitempty"` // nil for the log's end
+	// Behind are executions whose runs were ended from outside, the latest first.
+	Behind []string `json:"behind,omitempty"`
+	// Reset tells that the run wants to know nothing of what was before.
+	Reset bool `json:"reset,omitempty"`
+	// Silent tells that the run brings no message: the model has to have something
+	// to answer.
+	Silent bool `json:"silent,omitempty"`
+	// Fence is that of the write which the step may make; who performs it names the decision.
+	Fence agent.Fence `json:"fence"`
+	// State is the version of the session's state that the run's tools know.
+	State int `json:"state,omitempty"`
+}
+
+// SealStep is what a step is given that stores the log and moves the session's head. It says
+// how the run stands as the seal is decided, and not what to store.
+type SealStep struct {
+	Session string `json:"session"`
+	Run     string `json:"run"`
+	// Stored names the chunk that ends there, where all of the log is stored already:
+	// then only the head is put. Empty where there is something to seal.
+	Stored string       `json:"stored,omitempty"`
+	Agent  string       `json:"agent"`
+	Status agent.Status `json:"status"` // running, suspended, or the end that the run has come to
+	// Version is that of the session's head as the run knows it, and Fence that of this
+	// write; who performs it names the decision.
+	Version int64         `json:"version"`
+	Fence   agent.Fence   `json:"fence"`
+	Numbers agent.Numbers `json:"numbers,omitzero"`
+	Posts   []agent.Post  `json:"posts,omitempty"`
+	// Inbox is what is new of it, behind what is Kept.
+	Inbox agent.Inbox  `json:"inbox,omitzero"`
+	Kept  []agent.Kept `json:"kept,omitempty"`
+	// State is the version of the session's state.
+	State int `json:"state,omitempty"`
+	// Imported is the export that the session came with.
+	Imported string `json:"imported,omitempty"`
+}
+
 // toolTime is how long a call may take whose tool names no time.
 const toolTime = agent.Duration(10 * time.Minute)
 
@@ -68,6 +132,35 @@ func (s *step) caller() Caller {
 		c.Parent = &b.Parent
 	}
 	return c
+}
+
+// locateStep finds the point where the run begins.
+func (s *step) locateStep(behind []string) {
+	s.Log.writes()
+	from, reset := s.Origin.Start.From, s.Origin.Start.Carry == agent.CarryReset
+	s.do(Locate{LocateStep{
+		Session: s.Session, From: from, Behind: behind, Silent: s.silent(), Reset: reset, Fence: s.Log.Fence, State: s.Spec.StateVersion,
+	}})
+}
+
+// sealStep stores the log as it is.
+func (s *step) sealStep(final bool) {
+	s.Log.seals()
+	e := Seal{To: s.Log.Seq, Within: !final && s.Rest.resting() || final && s.alone(), SealStep: SealStep{
+		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Running, Version: s.Log.Version, Fence: s.Log.Fence, Numbers: s.Numbers,
+		Posts: s.Remembered(final), State: s.Spec.StateVersion, Imported: s.Origin.Imported,
+	}}
+	e.Inbox, e.Kept = s.waiting()
+	switch {
+	case final:
+		e.Status = s.End.Outcome.Status
+	case s.Rest.resting():
+		e.Status = agent.Suspended
+	}
+	if !s.Log.open() {
+		e.Stored = s.Log.Head
+	}
+	s.do(e)
 }
 
 // modelStep asks the model for what is set in a step, up to the last event.

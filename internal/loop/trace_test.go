@@ -153,7 +153,7 @@ func effectText(e Effect) string {
 		return text
 	case Seal:
 		where := map[bool]string{true: ", in this task"}[e.Within]
-		return fmt.Sprintf("seal to event %d, final %t%s", e.To, e.Final, where)
+		return fmt.Sprintf("seal to event %d, %s%s", e.To, e.Status, where)
 	case Wake:
 		if e.At.IsZero() {
 			return "wake never"

@@ -2,13 +2,16 @@ package workflows_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
@@ -20,15 +23,17 @@ import (
 // attempts it waits ever longer, so that what was lost with it may be done meanwhile.
 func TestAStepThatEndsItsWorkers(t *testing.T) {
 	const workers = 5
-	b := setup(t, agent.Definition{}, testsuite.NewScript())
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})) // for the next execution
+	b.between = &serverRetries{}
+	b.fresh()
 	var begun []time.Time
+	looked := false
 	b.OnActivity(activities.AskModel.Name, mock.Anything, mock.Anything).Return(func(context.Context, activities.AskInput) (agent.Reply, error) {
-		if begun = append(begun, b.Now()); len(begun) <= workers {
-			return agent.Reply{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
-		}
-		return agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}, nil
+		begun = append(begun, b.Now())
+		return agent.Reply{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 	})
 	b.after(time.Hour, func() {
+		looked = true
 		v := b.status(t)
 		require.Equal(t, agent.Suspended, v.Status)
 		require.Equal(t, agent.Paused, v.Suspension.Kind)
@@ -42,5 +47,36 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 	})
 	o := b.run(t, "go")
 	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
-	require.Len(t, begun, workers+1)
+	require.True(t, looked)
+	require.Len(t, b.script.Requests(), 1)
+}
+
+// serverRetries makes the test environment leave to the workflow what a server leaves to it:
+// the environment itself tries again whenever a heartbeat was lost, also if the retry
+// policy names that as an error that is not to be retried.
+type serverRetries struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*serverRetries) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &serverRetriesIn{interceptor.WorkflowInboundInterceptorBase{Next: next}}
+}
+
+type serverRetriesIn struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (i *serverRetriesIn) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	return i.Next.Init(&serverRetriesOut{interceptor.WorkflowOutboundInterceptorBase{Next: out}})
+}
+
+type serverRetriesOut struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (o *serverRetriesOut) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	if p := workflow.GetActivityOptions(ctx).RetryPolicy; p != nil && slices.Contains(p.NonRetryableErrorTypes, "TemporalTimeout:Heartbeat") {
+		ctx = workflow.WithRetryPolicy(ctx, temporal.RetryPolicy{MaximumAttempts: 1})
+	}
+	return o.Next.ExecuteActivity(ctx, name, args...)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"testing"
@@ -9,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
 )
 
 // What a hold of a tree costs the server is bounded by the tree, however many processes
@@ -50,4 +54,34 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 			require.Zero(t, cost["StartWorkflowExecution"]+cost["SignalWithStartWorkflowExecution"], "nothing is written")
 		})
 	}
+}
+
+// A process that is told of a hold ends what it has in flight below it, before the run
+// hears of anything.
+func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
+	begun, given := make(chan struct{}, 10), make(chan struct{}, 10)
+	works := tool.New("works", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		given <- struct{}{}
+		return "half", nil
+	}, nil)
+	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: ".*", Calls: call("works", nil)}), works)
+	run := s.begin(t, "go", nil)
+	<-begun
+	var process string
+	require.Eventually(t, func() bool { // the server shows a step that was begun with a task once it has heard of it
+		d, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+		require.NoError(t, err)
+		for _, a := range d.GetPendingActivities() {
+			process = a.GetLastWorkerIdentity()
+		}
+		return process != ""
+	}, patience, 5*time.Millisecond)
+	_, err := signals.Held.Ask(t.Context(), s.temporal, signals.LiveID(process), "", agent.Heard{Session: run.Session, N: 7, Verb: agent.Interrupt})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(given) > 0 }, patience, time.Millisecond)
+	_, err = run.Cancel(t.Context(), "enough")
+	require.NoError(t, err)
+	require.Equal(t, agent.Cancelled, s.rest(t, run).Status)
 }

@@ -43,17 +43,18 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
+	var holds live.Holds // Temporal's, where there is no broker
 	if b, err := c.broker(); err != nil {
 		return nil, err
 	} else if b != nil {
-		sink = b
+		sink, holds = b, c.pieces.holds
 	}
 	kit, err := f.Open(c.slogger())
 	if err != nil {
 		return nil, err
 	}
 	o := c.inventory(f, kit)
-	o.Store, o.Temporal, o.Live, o.ApprovalKeys, o.ExportKeys = transcripts, stopsWithin(patience), sink, keys, exports
+	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys = transcripts, stopsWithin(patience), sink, holds, keys, exports
 	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
 	if c.exports.observer != nil {
 		o.Observer = c.exports.observer

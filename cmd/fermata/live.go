@@ -16,13 +16,15 @@ import (
 )
 
 // liveVariable is the environment variable that says over which broker the pieces of
-// replies go from workers to those who watch: nats://HOST, or several with commas.
+// replies go from workers to those who watch, and holds from worker to worker:
+// nats://HOST, or several with commas.
 const liveVariable = "FERMATA_LIVE"
 
 // brokered is the connection of an invocation to the broker. The zero value has none.
 type brokered struct {
 	*nats.Live
-	conn *broker.Conn
+	holds *nats.Holds
+	conn  *broker.Conn
 }
 
 // close ends it, when what was told is sent.
@@ -57,7 +59,7 @@ func (c *cli) broker() (*nats.Live, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "the broker that %s names: %w", liveVariable, err)
 	}
-	c.pieces = brokered{conn: conn, Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
+	c.pieces = brokered{conn: conn, holds: nats.NewHolds(conn, &nats.Options{Keys: ring}), Live: nats.New(conn, &nats.Options{Keys: ring, Unreadable: func(session string, err error) {
 		c.note("what session %s says right now can't be read: %v", session, err)
 	}})}
 	return c.pieces.Live, nil

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"syscall"
 	"testing"
+	"time"
 
+	natsd "github.com/nats-io/nats-server/v2/server"
+	broker "github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/live/nats"
 )
 
 // A broker that can't be is told, and no password of it.
@@ -45,4 +50,44 @@ func TestAWrongBucket(t *testing.T) {
 		require.Contains(t, r.err, "[invalid_input]")
 		require.Contains(t, r.err, why)
 	}
+}
+
+// A worker of the command tells of holds over the broker, and hears of those of the trees
+// that it works for.
+func TestHoldsGoOverTheBroker(t *testing.T) {
+	t.Parallel()
+	at, err := natsd.NewServer(&natsd.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
+	require.NoError(t, err)
+	at.Start()
+	t.Cleanup(at.Shutdown)
+	require.True(t, at.ReadyForConnections(patience))
+	conn, err := broker.Connect(at.ClientURL())
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	told := make(chan agent.Heard, 10)
+	nats.NewHolds(conn, nil).Follow("s-1", func(h agent.Heard) { told <- h })
+	require.NoError(t, conn.Flush())
+
+	b := setup(t)
+	b.env = append(b.env, liveVariable+"="+at.ClientURL())
+	project(b)
+	b.write("slow.yaml", "replies:\n  - {text: \"At last.\", delay: 10m}\n")
+	dev := b.start("dev")
+	dev.until("ready")
+	r := b.run("run", "slow", "Take your time", "--detach", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+	followers := func() int {
+		all, err := at.Subsz(&natsd.SubszOptions{Subscriptions: true, Test: "fermata.holds.s-1"})
+		require.NoError(t, err)
+		return all.Total
+	}
+	require.Eventually(t, func() bool { return followers() == 2 }, patience, 20*time.Millisecond, "this test, and the worker")
+	r = b.run("interrupt", "s-1")
+	require.Zero(t, r.exit, r.err)
+	require.Eventually(t, func() bool { return len(told) > 0 }, patience, 20*time.Millisecond)
+	require.Equal(t, agent.Interrupt, (<-told).Verb)
+	require.Eventually(t, func() bool { return followers() == 1 }, patience, 20*time.Millisecond, "the worker has nothing in flight")
+	r = b.run("cancel", "s-1")
+	require.Zero(t, r.exit, r.err)
+	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }

@@ -13,10 +13,15 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
+// Lost is the type of an entry of the inbox that nobody can answer: a step of the run has
+// lost five workers. If the run is suspended, Resume makes the step again. Else the step
+// stores the log, and the run tries again by itself.
+const Lost = agent.RequestType(agent.WorkerLost)
+
 // InboxFilter says which open requests to list; the zero value means all.
 type InboxFilter struct {
 	Agent string
-	// WaitsFor is the requests' type (question, approval, client_tool, limit), or
+	// WaitsFor is the requests' type (question, approval, client_tool, limit), [Lost], or
 	// another value of the search attribute FermataWaitsFor.
 	WaitsFor string
 	// Older lists requests that have been open for at least so long.
@@ -28,7 +33,8 @@ type InboxFilter struct {
 }
 
 // Waiting is an open request as listings know it: without the arguments of its
-// call, for which see [Client.Request], and with the beginning of its text.
+// call, for which see [Client.Request], and with the beginning of its text. One of the type
+// [Lost] is no request; its ID is the suspension's, if there is one.
 type Waiting struct {
 	agent.Request
 	// Age is how long it has been open.
@@ -37,7 +43,7 @@ type Waiting struct {
 	Reminded bool `json:"reminded,omitempty"`
 }
 
-// Inbox yields the open requests of all sessions from one listing: no run and no
+// Inbox yields the open requests of all sessions, and runs that keep losing workers, from one listing: no run and no
 // worker is asked, so it may be behind by a moment. The order is the listing's,
 // that of the run that began last first; of one run, the oldest request first.
 // Errors are those of reaching the server.
@@ -59,9 +65,14 @@ func (c *Client) Inbox(ctx context.Context, f InboxFilter) iter.Seq2[Waiting, er
 }
 
 func (f InboxFilter) query() string {
-	q := liveOnes + isWaitingFor(string(agent.InputRequired))
-	if f.WaitsFor != "" && f.WaitsFor != string(agent.InputRequired) {
+	q := liveOnes
+	switch f.WaitsFor {
+	case string(agent.InputRequired), string(Lost):
 		q += isWaitingFor(f.WaitsFor)
+	case "":
+		q += fmt.Sprintf(" AND (%[1]s = %[2]s OR %[1]s = %[3]s)", agent.AttrWaitsFor, signals.Quote(string(agent.InputRequired)), signals.Quote(string(Lost)))
+	default:
+		q += isWaitingFor(string(agent.InputRequired)) + isWaitingFor(f.WaitsFor)
 	}
 	if f.Approver != "" {
 		q += isWaitingFor("approver:" + f.Approver)
@@ -89,15 +100,28 @@ func (f InboxFilter) waiting(info *workflowpb.WorkflowExecutionInfo, now time.Ti
 			out = append(out, Waiting{requestOf(info, memo, q), agent.Duration(age.Truncate(time.Second)), q.Reminded})
 		}
 	}
+	lost, age := agent.MemoRequest{ID: memo.Suspension, Type: Lost, Opened: memo.Since, Text: lostText(memo)}, now.Sub(memo.Since)
+	if slices.Contains(waitsFor(info), string(Lost)) && age >= f.Older && f.isOf(lost) {
+		w := Waiting{Request: requestOf(info, memo, lost), Age: agent.Duration(age.Truncate(time.Second))}
+		w.Cause = agent.WorkerLost
+		out = append(out, w)
+	}
 	slices.SortStableFunc(out, func(a, b Waiting) int { return a.Opened.Compare(b.Opened) })
 	return out
+}
+
+func lostText(memo agent.Memo) string {
+	if memo.Status == agent.Suspended {
+		return "a step has lost five workers; find out why, then resume"
+	}
+	return "storing the log has lost five workers; find out why: it is tried again"
 }
 
 // isOf tells whether one of a run's requests is of the type and for the approver
 // that the run was found by.
 func (f InboxFilter) isOf(q agent.MemoRequest) bool {
 	switch t := agent.RequestType(f.WaitsFor); t {
-	case agent.Question, agent.Approval, agent.ClientTool, agent.LimitAsk:
+	case agent.Question, agent.Approval, agent.ClientTool, agent.LimitAsk, Lost:
 		if q.Type != t {
 			return false
 		}

@@ -34,9 +34,10 @@ func TestInbox(t *testing.T) {
 	require.Equal(t, []string{"q-7"}, ids(InboxFilter{WaitsFor: "approval"}))
 	require.Equal(t, []string{"q-7"}, ids(InboxFilter{Approver: "ana"}))
 	require.Equal(t, []string{"q-8"}, ids(InboxFilter{WaitsFor: "question", Agent: "o'hara", Session: "trip-42", Approver: ""}))
-	base := "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND FermataWaitsFor = 'input_required'"
+	live := "WorkflowType = 'fermata.run' AND ExecutionStatus = 'Running' AND "
+	all, base := live+"(FermataWaitsFor = 'input_required' OR FermataWaitsFor = 'worker_lost')", live+"FermataWaitsFor = 'input_required'"
 	require.Equal(t, []string{
-		base, base, base + " AND FermataWaitsFor = 'approval'", base + " AND FermataWaitsFor = 'approver:ana'",
+		all, all, base + " AND FermataWaitsFor = 'approval'", all + " AND FermataWaitsFor = 'approver:ana'",
 		base + " AND FermataWaitsFor = 'question' AND FermataAgent = 'o''hara' AND (WorkflowId = 'trip-42' OR WorkflowId STARTS_WITH 'trip-42/')",
 	}, unique(f.queries))
 

@@ -17,6 +17,9 @@ import (
 
 	sdk "go.temporal.io/sdk/client"
 
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -82,4 +85,41 @@ func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
 	g.leave <- struct{}{}
 	completed(t, run)
 	s.replay(t)
+}
+
+// lossy is a model whose first call has lost as many workers as it may.
+type lossy struct{ asked atomic.Int64 }
+
+func (*lossy) Info(string) model.Info { return model.Info{} }
+
+func (l *lossy) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	if l.asked.Add(1) == 1 {
+		return nil, agent.Errorf(agent.WorkerLost, "the worker was lost")
+	}
+	return saysText("done"), nil
+}
+
+// A run that is suspended since a step keeps losing its workers stands in the inbox until
+// somebody resumes it.
+func TestTheInboxHasRunsThatLoseTheirWorkers(t *testing.T) {
+	s := on(t, shared(t))
+	s.staff(t, &lossy{}, nil, agent.Definition{Name: "tester"})
+	run := s.begin(t, "go", nil)
+	open := s.suspended(t, run)
+	inbox := func(f client.InboxFilter) (list []client.Waiting) {
+		for w, err := range s.Inbox(t.Context(), f) {
+			require.NoError(t, err)
+			list = append(list, w)
+		}
+		return list
+	}
+	for _, f := range []client.InboxFilter{{Session: run.Session}, {Session: run.Session, WaitsFor: string(client.Lost)}} {
+		require.Eventually(t, func() bool { return len(inbox(f)) == 1 }, patience, 20*time.Millisecond)
+		w := inbox(f)[0]
+		require.Equal(t, []any{client.Lost, run.Session, open.ID, agent.WorkerLost}, []any{w.Type, w.Session, w.Suspension, w.Cause})
+	}
+	require.Empty(t, inbox(client.InboxFilter{Session: run.Session, WaitsFor: string(agent.Question)}))
+	s.say(t, run, agent.ResumeOrder{})
+	require.Equal(t, agent.Completed, s.result(t, run).Status)
+	require.Eventually(t, func() bool { return len(inbox(client.InboxFilter{Session: run.Session})) == 0 }, patience, 20*time.Millisecond)
 }

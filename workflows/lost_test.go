@@ -51,6 +51,40 @@ func TestAStepThatEndsItsWorkers(t *testing.T) {
 	require.Len(t, b.script.Requests(), 1)
 }
 
+// A seal that ends its worker each time is tried for ever, since what is not stored can't be
+// suspended: five workers in a row, and then ever more seldom. The status says so, and the
+// run goes on when it is stored.
+func TestASealThatEndsItsWorkers(t *testing.T) {
+	const workers = 5
+	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where to?"}}}}))
+	b.between = &serverRetries{}
+	b.fresh()
+	var begun []time.Time
+	b.OnActivity(activities.Seal.Name, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SealInput) (activities.SealResult, error) {
+		if begun = append(begun, b.Now()); len(begun) <= workers {
+			return activities.SealResult{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
+		}
+		if len(begun) == workers+1 {
+			v := b.status(t)
+			require.Equal(t, agent.Suspending, v.Status)
+			require.Equal(t, agent.WorkerLost, v.Fault.Code)
+		}
+		return activities.SealResult{Head: "stored", Version: in.Version + 1}, nil
+	})
+	b.after(9*time.Minute, func() {
+		v := b.status(t)
+		require.Equal(t, agent.Suspended, v.Status)
+		require.Nil(t, v.Fault)
+		require.Len(t, begun, workers+1)
+		for i := 2; i <= workers; i++ {
+			require.Greater(t, begun[i-1].Sub(begun[i-2]), time.Second)
+		}
+		b.signal("cancel", `{}`)
+	})
+	require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
+	require.Len(t, begun, workers+2)
+}
+
 // serverRetries makes the test environment leave to the workflow what a server leaves to it:
 // the environment itself tries again whenever a heartbeat was lost, also if the retry
 // policy names that as an error that is not to be retried.

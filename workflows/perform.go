@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -207,9 +205,9 @@ func (r *run) sealApart(ctx workflow.Context, in activities.SealInput) {
 	few.MaximumAttempts = 4
 	options := patient()
 	options.RetryPolicy = &few
-	start(ctx, r, step[activities.SealInput, activities.SealResult]{do: activities.Seal, in: in, options: options, lane: activities.StoreLane}, func(o activities.SealResult, err *agent.Error) loop.Input {
+	start(ctx, r, step[activities.SealInput, activities.SealResult]{do: activities.Seal, in: in, options: options, lane: activities.StoreLane, mayKill: true}, func(o activities.SealResult, err *agent.Error) loop.Input {
 		if err != nil {
-			err.Retryable = err.Retryable || errors.Is(err, durable.ErrLost) || err.Code == agent.Timeout
+			err.Retryable = err.Retryable || err.Code == agent.Timeout
 			return loop.SealFailed{Err: err}
 		}
 		return loop.Sealed{Head: o.Head, Version: o.Version, Seq: in.Upto.Seq, Chain: o.Chain, Kept: o.Kept}

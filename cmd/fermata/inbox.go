@@ -20,7 +20,8 @@ func (c *cli) inboxCommand() *cobra.Command {
 		Use:   "inbox",
 		Short: "List what runs ask and nobody has answered",
 		Long: `Inbox lists the open requests of all sessions: questions, approvals, limits and
-calls of client tools. No run and no worker is asked, so the arguments of calls
+calls of client tools. It also lists runs of which a step keeps losing its workers, as
+worker_lost. No run and no worker is asked, so the arguments of calls
 are not in it: fermata show SESSION has them.`,
 		Example: `  fermata inbox
   fermata inbox --waits-for approval --older 1h
@@ -37,7 +38,7 @@ are not in it: fermata show SESSION has them.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
-	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool or limit, or another value of FermataWaitsFor")
+	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit or worker_lost, or another value of FermataWaitsFor")
 	flags.DurationVar(&f.Older, "older", 0, "only what has been open for so long, such as 1h")
 	flags.StringVar(&f.Approver, "approver", "", "only what names this approver")
 	flags.StringVar(&f.Session, "session", "", "only this session and what is below it")
@@ -58,12 +59,13 @@ func checkInbox(f fermata.InboxFilter) error {
 func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter) error {
 	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
 	defer w.Flush()
-	n := 0
+	n, lost := 0, false
 	for q, err := range runs.Inbox(ctx, f) {
 		if err != nil {
 			return err
 		}
 		n++
+		lost = lost || q.Type == fermata.Lost
 		if c.json {
 			c.line(q)
 			continue
@@ -79,6 +81,9 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 	case !c.json:
 		w.Flush()
 		c.note("answer with %s", c.how("answer|approve|reject SESSION --request ID"))
+		if lost {
+			c.note("go on behind worker_lost with %s", c.how("resume SESSION"))
+		}
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func below(ctx context.Context, runs *fermata.Client, session string) (list []ag
 		if err != nil {
 			return list
 		}
-		if w.Session != session {
+		if w.Session != session && w.Type != fermata.Lost {
 			list = append(list, w.Request)
 		}
 	}

@@ -176,6 +176,10 @@ func (l *Log) retry(err *agent.Error, at time.Time) {
 	l.Tries++
 }
 
+// losesWorkers reports whether the last attempt to seal has lost as many workers as a step
+// may: listings find the run by that, whatever else it does.
+func (l Log) losesWorkers() bool { return l.Fault != nil && l.Fault.Code == agent.WorkerLost }
+
 // tick lets a seal begin again when its time has come.
 func (l *Log) tick(at time.Time) {
 	if reached(l.Again, at) {
@@ -236,7 +240,14 @@ func (s *step) sealed(in Sealed) error {
 	if in.Seq != s.Log.Sealing {
 		return s.refuse("no seal up to event %d is under way", in.Seq)
 	}
+	lost := s.Log.losesWorkers()
 	s.Log.sealed(in, s.Life == Carrying)
+	switch {
+	case lost && s.suspends():
+		s.changed = true
+	case lost:
+		s.do(Publish{})
+	}
 	if s.Log.open() && s.Rest.resting() && s.mayStore() && !s.heldAboveOnly() {
 		s.sealStep(false) // a run that rests may do so for long
 	}
@@ -250,8 +261,12 @@ func (s *step) sealFailed(err *agent.Error) error {
 	s.Log.failed()
 	s.Log.lags(len(s.Inbox().Events) > 0)
 	switch {
-	case err.Retryable:
+	case err.Retryable, err.Code == agent.WorkerLost: // also what a seal has lost workers over is tried again
+		was := s.Log.losesWorkers()
 		s.Log.retry(err, s.At)
+		if s.Log.losesWorkers() != was {
+			s.do(Publish{})
+		}
 	case s.Life != Ending:
 		s.fail(err)
 	default:

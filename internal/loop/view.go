@@ -137,6 +137,9 @@ func (s State) WaitsFor() (list []string) {
 	for _, topic := range s.topics() {
 		add(heardAs(topic))
 	}
+	if s.Log.losesWorkers() && s.Life != Ended {
+		add(string(agent.WorkerLost))
+	}
 	if !suspended {
 		return list
 	}

@@ -211,6 +211,30 @@ func TestAWorkerWithoutTheKey(t *testing.T) {
 	require.ErrorContains(t, err, "it is encrypted with key k1, and this process has no keys: give it that key (FERMATA_ENCRYPTION_KEYS)")
 }
 
+// Heads that are damaged, all that there are, keep no worker from starting: a chunk tells
+// that its keys are right. With other keys, or if no chunk tells, it refuses.
+func TestAWorkerOfAStoreWhoseHeadsAreDamaged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s, k1 := devserver.ForTest(t), newKey(t, "k1")
+	with := process(t, k1, s)
+	w := with.worker(t)
+	require.NoError(t, w.Start(t.Context()))
+	with.begin(t)
+	w.Stop()
+	heads, err := filepath.Glob(filepath.Join("transcripts", "heads", "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, heads)
+	for _, head := range heads {
+		require.NoError(t, os.WriteFile(head, []byte(`{"v":`), 0o600))
+	}
+	again := process(t, k1, s).worker(t)
+	require.NoError(t, again.Start(t.Context()))
+	again.Stop()
+	require.ErrorIs(t, process(t, newKey(t, "k1"), s).worker(t).Start(t.Context()), agent.NotSetUp)
+	require.NoError(t, os.RemoveAll(filepath.Join("transcripts", "chunks")))
+	require.ErrorIs(t, process(t, k1, s).worker(t).Start(t.Context()), agent.NotSetUp)
+}
+
 // Keys change while a run waits: the new one writes, the old one reads, and the store
 // needs it no more when it was encrypted anew.
 func TestKeysChangeWhileARunWaits(t *testing.T) {

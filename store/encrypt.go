@@ -248,6 +248,25 @@ func (e *Encrypted) Heads(ctx context.Context, prefix string) iter.Seq2[Head, er
 	}
 }
 
+// Decrypts reports whether one of the first chunks under a key, at most so many, can be
+// read: then the key is right, and heads that can't be read are damaged. Errors count as no.
+func (e *Encrypted) Decrypts(ctx context.Context, most int) bool {
+	for c, err := range e.inner.Chunks(ctx, "") {
+		if err != nil || most == 0 {
+			return false
+		}
+		name, _, encrypted := strings.Cut(c.Name, ".")
+		if !encrypted {
+			continue
+		}
+		if _, err := e.Chunk(ctx, name); err == nil {
+			return true
+		}
+		most--
+	}
+	return false
+}
+
 // DeleteHead implements [Store].
 func (e *Encrypted) DeleteHead(ctx context.Context, session string, version int64) error {
 	return e.inner.DeleteHead(ctx, session, version)

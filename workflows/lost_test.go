@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -60,7 +61,10 @@ func TestASealThatEndsItsWorkers(t *testing.T) {
 	b.between = &serverRetries{}
 	b.fresh()
 	var begun []time.Time
-	b.OnActivity(activities.Seal.Name, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.SealInput) (activities.SealResult, error) {
+	b.OnActivity(activities.Seal.Name, mock.Anything, mock.Anything).Return(func(ctx context.Context, in activities.SealInput) (activities.SealResult, error) {
+		if activity.GetInfo(ctx).IsLocalActivity {
+			return activities.SealResult{}, agent.Errorf(agent.StoreUnavailable, "slow")
+		}
 		if begun = append(begun, b.Now()); len(begun) <= workers {
 			return activities.SealResult{}, temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil)
 		}

@@ -1,0 +1,48 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// The clock counts what passes while it runs, and nothing while it stands still.
+func TestTheClockOfABudget(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	b := Budget{}
+	b.starts(at(0))
+	b.tick(at(10))
+	b.clock(false, at(10))
+	b.tick(at(100))
+	b.clock(true, at(100))
+	b.clock(true, at(103)) // it runs already
+	b.tick(at(105))
+	b.tick(at(104)) // never back
+	require.Equal(t, 15*time.Second, b.Worked)
+}
+
+// A limit that is renewed counts from then on, and others as before.
+func TestARenewedLimit(t *testing.T) {
+	b := Budget{}
+	b.allow(agent.Limits{Tokens: 100, Turns: 5})
+	spent := agent.Amounts{}
+	spent[agent.ResourceTokens], spent[agent.ResourceTurns] = 120, 4
+	b.renew(agent.LimitTokens, spent, 4)
+	c := b.ceiling()
+	require.Equal(t, []int64{220, 5, agent.NotBounded}, []int64{c[agent.ResourceTokens], c[agent.ResourceTurns], c[agent.ResourceCost]})
+}
+
+// Of a call of which nothing is known the request is charged: what the model counted last,
+// and what was said since.
+func TestABlindCharge(t *testing.T) {
+	b := Budget{}
+	b.said(999)
+	b.counted(agent.Usage{Input: 50})
+	b.said(7)
+	require.Equal(t, agent.Charge{Usage: agent.Usage{Input: 53}, Estimated: true}, b.blind())
+	b.charge(b.blind(), agent.Price{})
+	require.Equal(t, int64(53), b.Estimated.Tokens)
+}

@@ -1,0 +1,26 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// A stop gives tools half of its time, and an outcome that other states share is not
+// changed by what follows.
+func TestAnEndIsReached(t *testing.T) {
+	e, at := End{}, time.Unix(0, 0)
+	e.stops(agent.StopOrder{Deadline: agent.Duration(time.Minute)}, at)
+	require.Equal(t, []any{at.Add(30 * time.Second), agent.ReasonRequested}, []any{e.Stopping.Drain, e.Stopping.Reason})
+	require.Equal(t, []bool{false, true}, []bool{e.Stopping.over(at), e.Stopping.over(at.Add(time.Minute))})
+	e.aborts(at, "stopped")
+	require.Equal(t, "stopped", e.aborted().Why)
+	require.Nil(t, e.aborted())
+	o := &agent.Outcome{Status: agent.Completed}
+	e.decided(o)
+	e.fails(agent.Errorf(agent.StoreUnavailable, "no"))
+	require.Equal(t, []agent.Status{agent.Completed, agent.Failed}, []agent.Status{o.Status, e.Outcome.Status})
+}

@@ -151,3 +151,19 @@ func (d *den) draw() Input {
 		Cut{Reason: agent.ReasonTerminated},
 	}).Draw(d.t, "input")
 }
+
+// A daemon is due until it has dealt with what there was, and its watchdog counts wakes in a
+// row that were for nothing.
+func TestADaemonAlone(t *testing.T) {
+	d := Daemon{}
+	d.due()
+	d.keepsDue(true)
+	require.True(t, d.Due)
+	d.keepsDue(false)
+	d.keepsDue(true)
+	require.False(t, d.Due)
+	d.woke(3)
+	require.Equal(t, []bool{true, false, false}, []bool{d.idlesOut(3), d.idlesOut(4), d.idlesOut(0)})
+	d.acts()
+	require.False(t, d.idlesOut(3))
+}

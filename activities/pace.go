@@ -47,12 +47,13 @@ func within(ctx context.Context, most time.Duration, slowUntil *atomic.Int64, as
 	if time.Now().UnixNano() < slowUntil.Load() {
 		return errSlow
 	}
+	leave := func() { slowUntil.Store(time.Now().Add(slowFor).UnixNano()) }
+	defer time.AfterFunc(most, leave).Stop() // also if it never returns
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	slow := time.AfterFunc(most, func() { slowUntil.Store(time.Now().Add(slowFor).UnixNano()) }) // also if it never returns
-	defer slow.Stop()
 	if err := ask(ctx); err == nil || ctx.Err() == nil {
 		return err
 	}
+	leave()
 	return errSlow
 }

@@ -200,6 +200,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 			row("until", "%s", strings.TrimSpace(story.Conditions(s.Conditions)))
 		}
 	}
+	if v.Fault != nil {
+		row("fault", "[%s] %s", v.Fault.Code, story.Line(v.Fault.Message, 200))
+	}
 	if n := v.Children; n != (agent.Children{}) {
 		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
 	}

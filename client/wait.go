@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	workflowpb "go.temporal.io/api/workflow/v1"
@@ -14,7 +15,8 @@ import (
 )
 
 // Wait waits until the run rests or ends, after whatever was said through this
-// handle: where it rests the Outcome's Status is [agent.Suspended], Suspension
+// handle. A run that waits for nothing but a grant from the one above goes on by itself, and
+// does not count as resting. Where it rests the Outcome's Status is [agent.Suspended], Suspension
 // tells why, and Ended is zero; of a rest that no worker tells, only what a
 // listing knows is there. The run does not depend on anybody who waits, and its
 // history does not grow by it. The error tells only that nothing can be known:
@@ -92,8 +94,8 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 	execution := info.GetExecution().GetRunId()
 	s, err := signals.Status.Ask(soon, r.client.temporal, r.Session, execution, signals.None{})
 	if err == nil {
-		if s.Status != agent.Suspended || s.Seq < r.seq.Load() {
-			return nil, true
+		if s.Status != agent.Suspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.AwaitingBudget {
+			return nil, true // also if it waits for a grant alone: it goes on by itself
 		}
 		return &agent.Outcome{
 			V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
@@ -104,7 +106,7 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 		return nil, false
 	}
 	memo := MemoOf(info)
-	if memo.Status != agent.Suspended {
+	if memo.Status != agent.Suspended || slices.Contains(waitsFor(info), string(agent.AwaitingBudget)) {
 		return nil, false
 	}
 	return &agent.Outcome{

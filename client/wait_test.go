@@ -201,6 +201,22 @@ func TestWaitsShareAPoll(t *testing.T) {
 	})
 }
 
+// A run that waits for a grant alone goes on by itself: that is no rest.
+func TestWaitIsNotForAGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		out, _ := waits(t, r, func() {
+			w.now(func() {
+				w.state.Status, w.state.Seq, w.state.Suspension = agent.Suspended, 21, &agent.Suspension{ID: "s-3", Kind: agent.AwaitingBudget}
+				w.info.HistoryLength += 4
+			})
+			pass(time.Minute)
+			w.rests(22)
+		})
+		require.Equal(t, "s-4", out.Suspension.ID)
+	})
+}
+
 // A rest from before what was said last is none after it.
 func TestWaitIsForARestAfterTheOwnAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -105,8 +105,11 @@ func (c Children) starting() bool {
 	return slices.ContainsFunc(c.List, func(one Child) bool { return one.live() && !one.Started })
 }
 
-// goesOn reports whether a child works.
-func (c Child) goesOn() bool { return c.live() && c.Status != agent.Suspended }
+// goesOn reports whether a child works, or rests for nothing but a grant: it goes on when
+// this run, or one above, grants something.
+func (c Child) goesOn() bool {
+	return c.live() && (c.Status != agent.Suspended || c.Suspension != nil && c.Suspension.Kind == agent.AwaitingBudget)
+}
 
 // busy reports whether the child of a session goes on.
 func (c Children) busy(session string) bool {

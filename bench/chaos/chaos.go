@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // options are the flags.
@@ -18,6 +18,10 @@ type options struct {
 	seed            uint64
 	lasts, patience time.Duration
 	runs            int
+	stories         int      // in all, in rounds; zero for one round
+	keepServer      bool     // the server is not struck
+	alternate       bool     // two builds work in turns
+	builds          []string // the newest is the last
 	json            bool
 	keep            string
 	progress        io.Writer
@@ -25,27 +29,36 @@ type options struct {
 
 // run plans, disturbs, lets all come to rest, and looks.
 func (o *options) run(ctx context.Context) (*report, error) {
-	p, r := newPlan(o.seed, o.runs, o.lasts), newReport(o)
+	p, r := newPlan(o), newReport(o)
+	r.Stories, r.Builds = len(p.Stories), len(o.builds)
 	dir, clean, err := o.folder(p)
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
 	models := newStandin(p)
-	url, stop, err := models.listen()
+	url, stop, err := listen(models)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	addr, err := freeAddr()
+	at := place{Dir: dir, Model: url + "/v1"}
+	st, err := at.store()
 	if err != nil {
 		return nil, err
 	}
-	at := place{Dir: dir, Addr: addr, Model: url}
+	writes := newProxy(st, p)
+	if at.Store, stop, err = listen(writes); err != nil {
+		return nil, err
+	}
+	defer stop()
+	if at.Addr, err = freeAddr(); err != nil {
+		return nil, err
+	}
 	if err := at.desk().open(); err != nil {
 		return nil, err
 	}
-	h, err := open(at, r)
+	h, err := open(at, o.builds, r)
 	if err != nil {
 		return nil, err
 	}
@@ -59,27 +72,49 @@ func (o *options) run(ctx context.Context) (*report, error) {
 	c.follow(ctx)
 	o.disturb(ctx, h, c)
 	models.calm.Store(true)
+	writes.calm.Store(true)
 	o.say("calm")
 	began := time.Now()
 	h.mend()
+	h.deploy(false)
+	c.settle(ctx, o.patience, h.mend)
+	h.deploy(true)
+	writes.calm.Store(false)
+	if err := c.erase(ctx); err != nil {
+		return nil, err
+	}
+	writes.release()
 	c.settle(ctx, o.patience, h.mend)
 	r.calmed(time.Since(began))
 	if err := c.hold(ctx); err != nil {
 		return nil, err
 	}
-	o.say("at rest after %s; looking", r.Calmed)
-	c.unfollow(ctx)
-	r.Models, r.Faults = models.calls, models.faults
-	logger := zap.NewNop()
-	opts, err := at.options(logger)
-	if err != nil {
+	if err := o.collect(ctx, st); err != nil {
 		return nil, err
 	}
-	err = (&audit{crowd: c, desk: at.desk(), store: opts.Store, worker: opts}).look(ctx)
+	o.say("at rest after %s; looking", r.Calmed)
+	c.unfollow(ctx)
+	models.tell(r)
+	writes.tell(r)
+	err = (&audit{crowd: c, place: at, desk: at.desk(), store: st, builds: o.builds}).look(ctx)
 	return r, err
 }
 
-func (o *options) say(format string, args ...any) { fmt.Fprintf(o.progress, format+"\n", args...) }
+// collect removes the chunks that nobody needs. Nobody writes any more, so all that has
+// no head that needs it may go, however young.
+func (o *options) collect(ctx context.Context, st store.Store) error {
+	done, err := store.NewLog(st).Collect(ctx, 0, false)
+	if err == nil {
+		o.say("collected %d of %d chunks", done.Deleted, done.Chunks)
+	}
+	return err
+}
+
+func (o *options) say(format string, args ...any) {
+	if o.progress != nil {
+		fmt.Fprintf(o.progress, format+"\n", args...)
+	}
+}
 
 // folder makes the folder of everything, with the plan in it.
 func (o *options) folder(p *plan) (dir string, clean func(), err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ type house struct {
 	place
 	server *room
 	rooms  [workers]*room
+	builds []string // the newest is the last
 	report *report
 	over   atomic.Bool // nothing that ends is a fault
 }
@@ -23,18 +25,19 @@ type house struct {
 type room struct {
 	command, name string
 
-	mu   sync.Mutex // held while the process is struck
-	proc *proc
+	mu    sync.Mutex // held while the process is struck
+	proc  *proc
+	build int
 }
 
-func open(p place, r *report) (*house, error) {
-	h := &house{place: p, report: r, server: &room{command: serveCommand, name: "server"}}
+func open(p place, builds []string, r *report) (*house, error) {
+	h := &house{place: p, builds: builds, report: r, server: &room{command: serveCommand, name: "server"}}
 	for i := range h.rooms {
-		h.rooms[i] = &room{command: workCommand, name: fmt.Sprintf("worker-%d", i)}
+		h.rooms[i] = &room{command: workCommand, name: fmt.Sprintf("worker-%d", i), build: i % len(builds)}
 	}
 	for _, m := range h.all() {
 		var err error
-		if m.proc, err = p.start(m.command, m.name); err != nil {
+		if m.proc, err = p.start(builds[m.build], m.command, m.name); err != nil {
 			h.close()
 			return nil, err
 		}
@@ -80,13 +83,16 @@ func (h *house) strike(ctx context.Context, s strike) {
 	h.look(m)
 	m.proc.kill()
 	pause(ctx, s.For)
+	if m != h.server { // builds take turns
+		m.build = (m.build + 1) % len(h.builds)
+	}
 	h.fill(m)
 }
 
 // look finds out whether a process has ended by itself, which none may.
 func (h *house) look(m *room) {
 	if m.proc.ended() {
-		h.report.find("", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)
+		h.report.find(wrong, "", "", "%s ended by itself: %v; see %s.log", m.name, m.proc.ProcessState, m.name)
 	}
 }
 
@@ -96,13 +102,13 @@ const refill = time.Minute
 
 func (h *house) fill(m *room) {
 	for since := time.Now(); !h.over.Load(); {
-		p, err := h.start(m.command, m.name)
+		p, err := h.start(h.builds[m.build], m.command, m.name)
 		if err == nil {
 			m.proc = p
 			return
 		}
 		if !errors.Is(err, errEarly) || time.Since(since) > refill {
-			h.report.find("", "", "%s did not come back: %v", m.name, err)
+			h.report.find(wrong, "", "", "%s did not come back: %v", m.name, err)
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -117,5 +123,30 @@ func (h *house) mend() {
 			h.fill(m)
 		}
 		m.mu.Unlock()
+	}
+}
+
+// deploy lets workers of the newest build take the place of those of older ones: of all,
+// or of one if no other is of the newest.
+func (h *house) deploy(all bool) {
+	newest := len(h.builds) - 1
+	for _, m := range h.rooms {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+	}
+	if !all && slices.ContainsFunc(h.rooms[:], func(m *room) bool { return m.build == newest }) {
+		return
+	}
+	for _, m := range h.rooms {
+		if m.build == newest {
+			continue
+		}
+		h.look(m)
+		m.proc.dismiss()
+		m.build = newest
+		h.fill(m)
+		if !all {
+			return
+		}
 	}
 }

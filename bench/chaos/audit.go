@@ -234,7 +234,7 @@ func (a *audit) answers() {
 		if d.became != string(agent.Accepted) {
 			continue
 		}
-		at := d.session + " " + d.request
+		at := fmt.Sprint(d.session, " ", d.request, " ", d.later)
 		if other, twice := won[at]; twice {
 			a.report.find(doubled, d.session, "", "the answers of %s and of %s to %s were both accepted", other, d.by, d.request)
 		}

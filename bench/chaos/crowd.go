@@ -43,8 +43,12 @@ type post struct {
 	became         string
 }
 
-// decision is an answer to a request.
-type decision struct{ session, request, by, became string }
+// decision is an answer to a request. A session that was deleted and begun anew counts its
+// requests anew: later says that it was answered there.
+type decision struct {
+	session, request, by, became string
+	later                        bool
+}
 
 // What became of something that was said, where it was not refused with a code.
 const (
@@ -284,5 +288,6 @@ func (c *crowd) answer(ctx context.Context, req agent.Request, choice int, by st
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.decisions = append(c.decisions, decision{req.Session, req.ID, by, became})
+	root, _, _ := strings.Cut(req.Session, "/")
+	c.decisions = append(c.decisions, decision{req.Session, req.ID, by, became, c.erasures[root] != nil})
 }

@@ -22,9 +22,11 @@ type options struct {
 	keepServer      bool     // the server is not struck
 	alternate       bool     // two builds work in turns
 	builds          []string // the newest is the last
-	json            bool
-	keep            string
-	progress        io.Writer
+	// careless is put between proxy and store, if there is any: for tests of the audit.
+	careless func(store.Store) store.Store
+	json     bool
+	keep     string
+	progress io.Writer
 }
 
 // run plans, disturbs, lets all come to rest, and looks.
@@ -48,6 +50,9 @@ func (o *options) run(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	writes := newProxy(st, p)
+	if o.careless != nil {
+		writes.store = o.careless(st)
+	}
 	if at.Store, stop, err = listen(writes); err != nil {
 		return nil, err
 	}
@@ -63,6 +68,7 @@ func (o *options) run(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer h.close()
+	writes.freeze = h.freeze
 	c, err := meet(at, p, r)
 	if err != nil {
 		return nil, err

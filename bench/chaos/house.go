@@ -19,6 +19,7 @@ type house struct {
 	builds []string // the newest is the last
 	report *report
 	over   atomic.Bool // nothing that ends is a fault
+	frozen atomic.Bool // one of the workers is
 }
 
 // room is where a process is: one after another.
@@ -28,6 +29,7 @@ type room struct {
 	mu    sync.Mutex // held while the process is struck
 	proc  *proc
 	build int
+	pid   atomic.Int64
 }
 
 func open(p place, builds []string, r *report) (*house, error) {
@@ -41,6 +43,7 @@ func open(p place, builds []string, r *report) (*house, error) {
 			h.close()
 			return nil, err
 		}
+		m.pid.Store(int64(m.proc.Process.Pid))
 	}
 	return h, nil
 }
@@ -81,12 +84,31 @@ func (h *house) strike(ctx context.Context, s strike) {
 		return
 	}
 	h.look(m)
+	m.pid.Store(0)
 	m.proc.kill()
 	pause(ctx, s.For)
 	if m != h.server { // builds take turns
 		m.build = (m.build + 1) % len(h.builds)
 	}
 	h.fill(m)
+}
+
+// freeze stops a worker with SIGSTOP until it is to go on, if no other is frozen.
+func (h *house) freeze(pid int) (thaw func()) {
+	i := slices.IndexFunc(h.rooms[:], func(m *room) bool { return m.pid.Load() == int64(pid) })
+	if i < 0 || !h.frozen.CompareAndSwap(false, true) {
+		return nil
+	}
+	signal := func(s syscall.Signal) {
+		if h.rooms[i].pid.Load() == int64(pid) { // else it was killed meanwhile
+			_ = syscall.Kill(pid, s)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	return func() {
+		signal(syscall.SIGCONT)
+		h.frozen.Store(false)
+	}
 }
 
 // look finds out whether a process has ended by itself, which none may.
@@ -105,6 +127,7 @@ func (h *house) fill(m *room) {
 		p, err := h.start(h.builds[m.build], m.command, m.name)
 		if err == nil {
 			m.proc = p
+			m.pid.Store(int64(p.Process.Pid))
 			return
 		}
 		if !errors.Is(err, errEarly) || time.Since(since) > refill {
@@ -142,6 +165,8 @@ func (h *house) deploy(all bool) {
 			continue
 		}
 		h.look(m)
+		m.pid.Store(0)
+		_ = m.proc.Process.Signal(syscall.SIGCONT) // it may be frozen
 		m.proc.dismiss()
 		m.build = newest
 		h.fill(m)

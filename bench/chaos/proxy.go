@@ -19,8 +19,12 @@ import (
 // stored before it is.
 type proxy struct {
 	store store.Store
-	plan  *plan
-	calm  atomic.Bool // writes pass as they come
+	pick  func(*write) (mishap, later)
+	// freeze stops the process that makes a write, and returns what lets it go on; nil if
+	// that can't be now.
+	freeze func(pid int) (thaw func())
+	plan   *plan
+	calm   atomic.Bool // writes pass as they come
 
 	mu      sync.Mutex
 	nth     map[string]int // writes that came, by kind and session
@@ -28,17 +32,19 @@ type proxy struct {
 	total   int            // and of all sessions
 	moved   chan struct{}  // closed, and replaced, when a write was made or all are let go
 	opened  bool           // all that is held back is let go
-	writes  int
+	writes  int            // that came
 	mishaps map[mishap]int
 	late    map[string]int // late writes, by what the store said: made, or a code
 	held    sync.WaitGroup
 }
 
 func newProxy(st store.Store, p *plan) *proxy {
-	return &proxy{
+	made := &proxy{
 		store: st, plan: p, nth: map[string]int{}, made: map[string]int{}, moved: make(chan struct{}),
 		mishaps: map[mishap]int{}, late: map[string]int{},
 	}
+	made.pick = made.choose
+	return made
 }
 
 // mishap is what becomes of a write on its way.
@@ -53,6 +59,8 @@ const (
 	mishapDoubled mishap = "doubled"     // made twice at once; the caller is told the second answer
 	mishapSwapped mishap = "swapped"     // waits until another write was made
 	mishapSlow    mishap = "slow"        // waits for seconds, in the call
+	// The process is stopped in the call, until another one has gone on with the run.
+	mishapFrozen mishap = "frozen"
 )
 
 // unruly says how often a mishap is chosen, of 100.
@@ -60,7 +68,7 @@ var unruly = []struct {
 	mishap mishap
 	n      int
 }{
-	{mishapDropped, 4}, {mishapUntold, 6}, {mishapLate, 9}, {mishapTwin, 9}, {mishapDoubled, 5}, {mishapSwapped, 5}, {mishapSlow, 3},
+	{mishapDropped, 4}, {mishapUntold, 6}, {mishapLate, 9}, {mishapTwin, 9}, {mishapDoubled, 5}, {mishapSwapped, 5}, {mishapSlow, 3}, {mishapFrozen, 3},
 }
 
 const (
@@ -70,6 +78,12 @@ const (
 	slowest = 12 * time.Second
 	// heldFor is how long a write is held back at most before the end.
 	heldFor = 20 * time.Second
+	// frozenFor is how long a process is stopped at most: others give its step up after
+	// 10 s, and go on.
+	frozenFor = 20 * time.Second
+	// frozenBehind is how many writes of its session come before its own then: the next
+	// attempt's, and what the run decides after it.
+	frozenBehind = 2
 	// mostBehind is how many later writes of its session a late one may wait for. Those
 	// that wait for more are let go at the very end.
 	mostBehind = 4
@@ -94,6 +108,7 @@ type write struct {
 	Head    *store.Head `json:"head,omitempty"`
 	Session string      `json:"session,omitempty"` // whose head is deleted
 	Version int64       `json:"version,omitempty"`
+	PID     int         `json:"pid"` // whose write it is
 }
 
 // of says whose write it is, in the form in which names of chunks say it.
@@ -126,25 +141,38 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(p.take(&one)) // a caller that is gone is told nothing
+	a, thaw := p.take(&one)
+	defer thaw()                     // when the answer has arrived: it is the first thing that the process hears
+	_ = json.NewEncoder(w).Encode(a) // a caller that is gone is told nothing
+	_ = http.NewResponseController(w).Flush()
 }
 
-// take lets a write have its mishap, and returns what its caller is told.
-func (p *proxy) take(w *write) answer {
-	m, later := p.choose(w)
+// take lets a write have its mishap, and returns what its caller is told, and what is to
+// be done when it was told.
+func (p *proxy) take(w *write) (a answer, then func()) {
+	m, later := p.pick(w)
+	then = func() {}
+	if m == mishapFrozen {
+		if then = p.freeze(w.PID); then == nil {
+			m, then = mishapNone, func() {}
+		}
+	}
+	p.count(m)
 	switch m {
 	case mishapDropped:
-		return unreachable
+		return unreachable, then
 	case mishapUntold:
 		p.make(w)
-		return unreachable
+		return unreachable, then
 	case mishapLate:
 		p.makeLater(w, later)
-		return unreachable
+		return unreachable, then
 	case mishapTwin:
 		a := p.make(w)
 		p.makeLater(w, later)
-		return a
+		return a, then
+	case mishapFrozen:
+		p.await(frozenFor, func() bool { return p.made[w.of()] >= later.counted+frozenBehind })
 	case mishapDoubled:
 		p.make(w)
 	case mishapSwapped:
@@ -152,7 +180,16 @@ func (p *proxy) take(w *write) answer {
 	case mishapSlow:
 		p.await(later.slow, never)
 	}
-	return p.make(w)
+	return p.make(w), then
+}
+
+func (p *proxy) count(m mishap) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writes++
+	if m != mishapNone {
+		p.mishaps[m]++
+	}
 }
 
 func never() bool { return false }
@@ -170,7 +207,6 @@ type later struct {
 func (p *proxy) choose(w *write) (m mishap, l later) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writes++
 	if p.calm.Load() {
 		return mishapNone, l
 	}
@@ -184,8 +220,8 @@ func (p *proxy) choose(w *write) (m mishap, l later) {
 			break
 		}
 	}
-	if m != mishapNone {
-		p.mishaps[m]++
+	if m == mishapFrozen && w.Op != putHead {
+		m = mishapNone
 	}
 	return m, later{behind: d.IntN(2 * mostBehind), counted: p.made[w.of()], total: p.total, slow: between(d, time.Second, slowest)}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -44,6 +45,7 @@ func (r *remote) DeleteHead(ctx context.Context, session string, version int64) 
 
 // write asks the proxy. A caller that gives up leaves its write where it is.
 func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
+	w.PID = os.Getpid()
 	body, err := json.Marshal(w)
 	if err != nil {
 		return false, agent.Errorf(agent.Internal, "encoding a write: %w", err)

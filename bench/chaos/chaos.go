@@ -82,9 +82,8 @@ func (o *options) run(ctx context.Context) (*report, error) {
 	o.say("calm")
 	began := time.Now()
 	h.mend()
-	h.deploy(false)
+	h.deploy()
 	c.settle(ctx, o.patience, h.mend)
-	h.deploy(true)
 	writes.calm.Store(false)
 	if err := c.erase(ctx); err != nil {
 		return nil, err

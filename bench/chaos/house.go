@@ -149,29 +149,19 @@ func (h *house) mend() {
 	}
 }
 
-// deploy lets workers of the newest build take the place of those of older ones: of all,
-// or of one if no other is of the newest.
-func (h *house) deploy(all bool) {
+// deploy lets workers of the newest build take the place of those of older ones.
+func (h *house) deploy() {
 	newest := len(h.builds) - 1
 	for _, m := range h.rooms {
 		m.mu.Lock()
-		defer m.mu.Unlock()
-	}
-	if !all && slices.ContainsFunc(h.rooms[:], func(m *room) bool { return m.build == newest }) {
-		return
-	}
-	for _, m := range h.rooms {
-		if m.build == newest {
-			continue
+		if m.build != newest {
+			h.look(m)
+			m.pid.Store(0)
+			_ = m.proc.Process.Signal(syscall.SIGCONT) // it may be frozen
+			m.proc.dismiss()
+			m.build = newest
+			h.fill(m)
 		}
-		h.look(m)
-		m.pid.Store(0)
-		_ = m.proc.Process.Signal(syscall.SIGCONT) // it may be frozen
-		m.proc.dismiss()
-		m.build = newest
-		h.fill(m)
-		if !all {
-			return
-		}
+		m.mu.Unlock()
 	}
 }

@@ -27,12 +27,13 @@ type proxy struct {
 	calm   atomic.Bool // writes pass as they come
 
 	mu      sync.Mutex
-	nth     map[string]int // writes that came, by kind and session
-	made    map[string]int // writes that were made, by session
-	total   int            // and of all sessions
-	moved   chan struct{}  // closed, and replaced, when a write was made or all are let go
-	opened  bool           // all that is held back is let go
-	writes  int            // that came
+	nth     map[string]int         // writes that came, by kind and session
+	made    map[string]int         // writes that were made, by session
+	total   int                    // and of all sessions
+	fences  map[string]agent.Fence // of the last head that was stored, by session
+	moved   chan struct{}          // closed, and replaced, when a write was made or all are let go
+	opened  bool                   // all that is held back is let go
+	writes  int                    // that came
 	mishaps map[mishap]int
 	late    map[string]int // late writes, by what the store said: made, or a code
 	held    sync.WaitGroup
@@ -40,7 +41,7 @@ type proxy struct {
 
 func newProxy(st store.Store, p *plan) *proxy {
 	made := &proxy{
-		store: st, plan: p, nth: map[string]int{}, made: map[string]int{}, moved: make(chan struct{}),
+		store: st, plan: p, nth: map[string]int{}, made: map[string]int{}, fences: map[string]agent.Fence{}, moved: make(chan struct{}),
 		mishaps: map[mishap]int{}, late: map[string]int{},
 	}
 	made.pick = made.choose
@@ -68,7 +69,7 @@ var unruly = []struct {
 	mishap mishap
 	n      int
 }{
-	{mishapDropped, 4}, {mishapUntold, 6}, {mishapLate, 9}, {mishapTwin, 9}, {mishapDoubled, 5}, {mishapSwapped, 5}, {mishapSlow, 3}, {mishapFrozen, 3},
+	{mishapDropped, 4}, {mishapUntold, 6}, {mishapLate, 9}, {mishapTwin, 9}, {mishapDoubled, 5}, {mishapSwapped, 5}, {mishapSlow, 3}, {mishapFrozen, 15},
 }
 
 const (
@@ -80,10 +81,7 @@ const (
 	heldFor = 20 * time.Second
 	// frozenFor is how long a process is stopped at most: others give its step up after
 	// 10 s, and go on.
-	frozenFor = 20 * time.Second
-	// frozenBehind is how many writes of its session come before its own then: the next
-	// attempt's, and what the run decides after it.
-	frozenBehind = 2
+	frozenFor = 30 * time.Second
 	// mostBehind is how many later writes of its session a late one may wait for. Those
 	// that wait for more are let go at the very end.
 	mostBehind = 4
@@ -121,6 +119,12 @@ func (w *write) of() string {
 		return w.Name[:min(len(w.Name), len(store.Tag("")))]
 	}
 	return store.Tag(session)
+}
+
+// between tells whether a head is neither the first of its session nor a run's end: the
+// run goes on from it.
+func (w *write) between() bool {
+	return w.Op == putHead && w.Head.Version > 1 && !w.Head.Status.Ended()
 }
 
 // answer is what the store said to a write.
@@ -172,7 +176,7 @@ func (p *proxy) take(w *write) (a answer, then func()) {
 		p.makeLater(w, later)
 		return a, then
 	case mishapFrozen:
-		p.await(frozenFor, func() bool { return p.made[w.of()] >= later.counted+frozenBehind })
+		p.await(frozenFor, func() bool { return w.Head.Fence.Compare(p.fences[w.of()]) < 0 })
 	case mishapDoubled:
 		p.make(w)
 	case mishapSwapped:
@@ -220,7 +224,7 @@ func (p *proxy) choose(w *write) (m mishap, l later) {
 			break
 		}
 	}
-	if m == mishapFrozen && w.Op != putHead {
+	if m == mishapFrozen && !w.between() {
 		m = mishapNone
 	}
 	return m, later{behind: d.IntN(2 * mostBehind), counted: p.made[w.of()], total: p.total, slow: between(d, time.Second, slowest)}
@@ -232,6 +236,9 @@ func (p *proxy) make(w *write) answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.made[w.of()]++
+	if w.Op == putHead && a.Code == "" {
+		p.fences[w.of()] = w.Head.Fence
+	}
 	p.total++
 	close(p.moved)
 	p.moved = make(chan struct{})

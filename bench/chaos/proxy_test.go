@@ -147,7 +147,8 @@ func TestMishaps(t *testing.T) {
 	seen := map[mishap]bool{}
 	a, b := newProxy(nil, &plan{Seed: 3}), newProxy(nil, &plan{Seed: 3})
 	for range 200 {
-		w := &write{Op: putHead, Session: "s"}
+		h := headOf(2, 1, agent.Suspended)
+		w := &write{Op: putHead, Head: &h}
 		m, l := a.choose(w)
 		again, later := b.choose(w)
 		require.Equal(t, m, again)

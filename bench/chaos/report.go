@@ -164,7 +164,7 @@ func (r *report) show(out io.Writer, raw bool) error {
 	for _, line := range r.Rest {
 		fmt.Fprintln(out, "suspended:", line)
 	}
-	_, err := fmt.Fprintf(out, "lost: %d; doubled: %d; histories that do not replay: %d\nfindings: %d\n", r.Harms[lost], r.Harms[doubled], r.Harms[unreplayed], len(r.Findings))
+	_, err := fmt.Fprintf(out, "lost: %d; doubled: %d; histories that do not replay: %d\nfindings: %d\n", r.Harms[lost], r.Harms[doubled], r.Harms[unreplayed], r.found())
 	return err
 }
 
@@ -176,12 +176,15 @@ func counts[K ~string](m map[K]int) string {
 	return strings.Join(list, ", ")
 }
 
+// found is how many findings there are. Findings has lines beside them that say where.
+func (r *report) found() int { return total(r.Harms) }
+
 // verdict is an error where anything was found.
 func (r *report) verdict() error {
 	if len(r.Findings) == 0 {
 		return nil
 	}
-	return errors.New(fmt.Sprintf("%d findings with seed %d:\n", len(r.Findings), r.Seed) + strings.Join(r.Findings, "\n"))
+	return errors.New(fmt.Sprintf("%d findings with seed %d:\n", r.found(), r.Seed) + strings.Join(r.Findings, "\n"))
 }
 
 func (r *report) calmed(d time.Duration) { r.Calmed = d.Round(100 * time.Millisecond).String() }

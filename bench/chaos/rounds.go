@@ -26,7 +26,10 @@ func (o *options) rounds(ctx context.Context) (*report, error) {
 		if r != nil {
 			sum.add(r)
 			o.say("%s: %d of %d stories; seed %d: %d stories, %d of %d writes with a mishap, at rest after %s, %d histories, findings: %d",
-				time.Since(began).Round(time.Second), sum.Stories, o.stories, one.seed, r.Stories, total(r.Mishaps), r.Writes, r.Calmed, r.Executions, len(r.Findings))
+				time.Since(began).Round(time.Second), sum.Stories, o.stories, one.seed, r.Stories, total(r.Mishaps), r.Writes, r.Calmed, r.Executions, r.found())
+			for _, line := range r.Findings {
+				o.say("  %s", line)
+			}
 		}
 		if err != nil {
 			return sum, fmt.Errorf("%s: %w", one.again(), err)

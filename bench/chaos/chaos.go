@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,71 +39,101 @@ func (o *options) run(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer clean()
-	models := newStandin(p)
-	url, stop, err := listen(models)
-	if err != nil {
+	s := &stage{options: o, report: r}
+	defer s.close()
+	if err := s.open(p, dir); err != nil {
 		return nil, err
 	}
-	defer stop()
-	at := place{Dir: dir, Model: url + "/v1"}
-	st, err := at.store()
-	if err != nil {
-		return nil, err
-	}
-	writes := newProxy(st, p)
-	if o.careless != nil {
-		writes.store = o.careless(st)
-	}
-	if at.Store, stop, err = listen(writes); err != nil {
-		return nil, err
-	}
-	defer stop()
-	if at.Addr, err = freeAddr(); err != nil {
-		return nil, err
-	}
-	if err := at.desk().open(); err != nil {
-		return nil, err
-	}
-	h, err := open(at, o.builds, r)
-	if err != nil {
-		return nil, err
-	}
-	defer h.close()
-	writes.freeze = h.freeze
-	c, err := meet(at, p, r)
-	if err != nil {
-		return nil, err
-	}
-	defer c.temporal.Close()
 	o.say("seed %d: %d stories, %d strikes and %d sayings in %s", o.seed, len(p.Stories), len(p.Strikes), len(p.Sayings), o.lasts)
-	c.follow(ctx)
-	o.disturb(ctx, h, c)
-	models.calm.Store(true)
-	writes.calm.Store(true)
-	o.say("calm")
-	began := time.Now()
-	h.mend()
-	h.deploy()
-	c.settle(ctx, o.patience, h.mend)
-	writes.calm.Store(false)
-	if err := c.erase(ctx); err != nil {
-		return nil, err
-	}
-	writes.release()
-	c.settle(ctx, o.patience, h.mend)
-	r.calmed(time.Since(began))
-	if err := c.hold(ctx); err != nil {
-		return nil, err
-	}
-	if err := o.collect(ctx, st); err != nil {
+	s.crowd.follow(ctx)
+	o.disturb(ctx, s.house, s.crowd)
+	if err := s.rest(ctx); err != nil {
 		return nil, err
 	}
 	o.say("at rest after %s; looking", r.Calmed)
-	c.unfollow(ctx)
-	models.tell(r)
-	writes.tell(r)
-	err = (&audit{crowd: c, place: at, desk: at.desk(), store: st, builds: o.builds}).look(ctx)
-	return r, err
+	s.crowd.unfollow(ctx)
+	s.models.tell(r)
+	s.writes.tell(r)
+	return r, (&audit{crowd: s.crowd, place: s.at, desk: s.at.desk(), store: s.store, builds: o.builds}).look(ctx)
+}
+
+// stage is all that a round needs.
+type stage struct {
+	*options
+	report *report
+	at     place
+	store  store.Store
+	models *standin
+	writes *proxy
+	house  *house
+	crowd  *crowd
+	closes []func()
+}
+
+func (s *stage) close() {
+	for _, end := range slices.Backward(s.closes) {
+		end()
+	}
+}
+
+// open starts the servers and the processes.
+func (s *stage) open(p *plan, dir string) (err error) {
+	s.at = place{Dir: dir}
+	if s.store, err = s.at.store(); err != nil {
+		return err
+	}
+	s.models, s.writes = newStandin(p), newProxy(s.store, p)
+	if s.careless != nil {
+		s.writes.store = s.careless(s.store)
+	}
+	var stop func()
+	if s.at.Model, stop, err = listen(s.models); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, stop)
+	if s.at.Store, stop, err = listen(s.writes); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, stop)
+	if s.at.Addr, err = freeAddr(); err != nil {
+		return err
+	}
+	if err := s.at.desk().open(); err != nil {
+		return err
+	}
+	if s.house, err = open(s.at, s.builds, s.report); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, s.house.close)
+	s.writes.freezes(s.house.freeze)
+	if s.crowd, err = meet(s.at, p, s.report); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, s.crowd.temporal.Close)
+	return nil
+}
+
+// rest ends what disturbs, lets all come to rest, and deletes sessions, with mishaps to
+// writes again. Then all that was held back is let go.
+func (s *stage) rest(ctx context.Context) error {
+	s.models.calm.Store(true)
+	s.writes.calm.Store(true)
+	s.say("calm")
+	began := time.Now()
+	s.house.mend()
+	s.house.deploy()
+	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.writes.calm.Store(false)
+	if err := s.crowd.erase(ctx); err != nil {
+		return err
+	}
+	s.writes.release()
+	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.report.calmed(time.Since(began))
+	if err := s.crowd.hold(ctx); err != nil {
+		return err
+	}
+	return s.collect(ctx, s.store)
 }
 
 // collect removes the chunks that nobody needs. Nobody writes any more, so all that has

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,22 +22,31 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// A small chaos finds nothing, and has done what it is for.
+// A small chaos finds nothing, and has done what it is for, in two rounds and with two
+// builds.
 func TestChaos(t *testing.T) {
-	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, progress: io.Discard}
-	_, err := o.prepare(t.Context())
+	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, stories: 15, alternate: true, keep: t.TempDir()}
+	clean, err := o.prepare(t.Context())
 	require.NoError(t, err)
-	r, err := o.run(t.Context())
+	defer clean()
+	r, err := o.rounds(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.verdict())
+	require.Equal(t, o.stories, r.Stories)
+	require.Positive(t, r.Newer, "executions that began under the newer build")
+	require.Less(t, r.Newer, r.Executions, "executions that began under this one")
+	require.Positive(t, total(r.Mishaps))
+	require.Positive(t, total(r.Late))
 	require.Positive(t, r.Strikes[blowKill])
-	require.Positive(t, r.Strikes[blowServer])
 	require.Positive(t, r.Effects)
 	require.Positive(t, r.Followed)
-	require.GreaterOrEqual(t, r.Executions, o.runs)
+	require.GreaterOrEqual(t, r.Executions, o.stories)
 	var text bytes.Buffer
 	require.NoError(t, r.show(&text, false))
 	require.Contains(t, text.String(), "findings: 0")
+	left, err := os.ReadDir(o.keep)
+	require.NoError(t, err)
+	require.Empty(t, left, "a round without findings keeps nothing")
 }
 
 // A seed stands for one plan.

@@ -61,7 +61,7 @@ func (p place) options(logger *zap.Logger) (*worker.Options, error) {
 	return &worker.Options{
 		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger,
 		Temporal: func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second },
-		Models:   map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model, APIKey: "none"})},
+		Models:   map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model + "/v1", APIKey: "none"})},
 	}, nil
 }
 

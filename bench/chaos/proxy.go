@@ -20,13 +20,13 @@ import (
 type proxy struct {
 	store store.Store
 	pick  func(*write) (mishap, later)
+	plan  *plan
+	calm  atomic.Bool // writes pass as they come
+
+	mu sync.Mutex
 	// freeze stops the process that makes a write, and returns what lets it go on; nil if
 	// that can't be now.
-	freeze func(pid int) (thaw func())
-	plan   *plan
-	calm   atomic.Bool // writes pass as they come
-
-	mu      sync.Mutex
+	freeze  func(pid int) (thaw func())
 	nth     map[string]int         // writes that came, by kind and session
 	made    map[string]int         // writes that were made, by session
 	total   int                    // and of all sessions
@@ -36,7 +36,7 @@ type proxy struct {
 	writes  int                    // that came
 	mishaps map[mishap]int
 	late    map[string]int // late writes, by what the store said: made, or a code
-	held    sync.WaitGroup
+	busy    int            // writes that are on their way
 }
 
 func newProxy(st store.Store, p *plan) *proxy {
@@ -44,7 +44,7 @@ func newProxy(st store.Store, p *plan) *proxy {
 		store: st, plan: p, nth: map[string]int{}, made: map[string]int{}, fences: map[string]agent.Fence{}, moved: make(chan struct{}),
 		mishaps: map[mishap]int{}, late: map[string]int{},
 	}
-	made.pick = made.choose
+	made.pick, made.freeze = made.choose, func(int) func() { return nil }
 	return made
 }
 
@@ -145,6 +145,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	p.enter()
+	defer p.leave()
 	a, thaw := p.take(&one)
 	defer thaw()                     // when the answer has arrived: it is the first thing that the process hears
 	_ = json.NewEncoder(w).Encode(a) // a caller that is gone is told nothing
@@ -157,7 +159,7 @@ func (p *proxy) take(w *write) (a answer, then func()) {
 	m, later := p.pick(w)
 	then = func() {}
 	if m == mishapFrozen {
-		if then = p.freeze(w.PID); then == nil {
+		if then = p.freezer()(w.PID); then == nil {
 			m, then = mishapNone, func() {}
 		}
 	}
@@ -185,6 +187,38 @@ func (p *proxy) take(w *write) (a answer, then func()) {
 		p.await(later.slow, never)
 	}
 	return p.make(w), then
+}
+
+// enter notes that a write is on its way, until leave.
+func (p *proxy) enter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy++
+}
+
+func (p *proxy) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	p.move()
+}
+
+// move wakes all that waits for something. The caller has the lock.
+func (p *proxy) move() {
+	close(p.moved)
+	p.moved = make(chan struct{})
+}
+
+func (p *proxy) freezer() func(pid int) (thaw func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.freeze
+}
+
+func (p *proxy) freezes(with func(pid int) (thaw func())) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.freeze = with
 }
 
 func (p *proxy) count(m mishap) {
@@ -240,8 +274,7 @@ func (p *proxy) make(w *write) answer {
 		p.fences[w.of()] = w.Head.Fence
 	}
 	p.total++
-	close(p.moved)
-	p.moved = make(chan struct{})
+	p.move()
 	return a
 }
 
@@ -254,16 +287,18 @@ func (p *proxy) makeLater(w *write, l later) {
 	case l.behind > mostBehind:
 		patience, overtaken = time.Hour, never
 	}
-	p.held.Go(func() {
+	p.enter()
+	go func() {
+		defer p.leave()
 		p.await(patience, overtaken)
 		a := p.make(w)
 		if a.Code == "" {
 			a.Code = "made"
 		}
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.late[string(w.Op)+" "+string(a.Code)]++
-	})
+		p.mu.Unlock()
+	}()
 }
 
 // await waits until something is so, all is let go, or the time is over.
@@ -289,10 +324,22 @@ func (p *proxy) release() {
 	p.calm.Store(true)
 	p.mu.Lock()
 	p.opened = true
-	close(p.moved)
-	p.moved = make(chan struct{})
+	p.move()
 	p.mu.Unlock()
-	p.held.Wait()
+	p.idle()
+}
+
+// idle waits until no write is on its way.
+func (p *proxy) idle() {
+	for moved, busy := p.state(); busy > 0; moved, busy = p.state() {
+		<-moved
+	}
+}
+
+func (p *proxy) state() (moved chan struct{}, busy int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.moved, p.busy
 }
 
 // tell tells what came, and what became of it.

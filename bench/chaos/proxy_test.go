@@ -83,7 +83,7 @@ func TestProxy(t *testing.T) {
 		require.ErrorIs(t, s.PutHead(t.Context(), headOf(1, 1, agent.Running)), agent.StoreUnavailable)
 		require.Zero(t, versionOf(t, s))
 		require.NoError(t, s.PutHead(t.Context(), headOf(1, 2, agent.Completed)))
-		p.held.Wait()
+		p.idle()
 		require.Equal(t, map[string]int{"put head stale": 1}, p.late)
 		h, err := s.Head(t.Context(), "s")
 		require.NoError(t, err)

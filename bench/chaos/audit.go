@@ -87,6 +87,9 @@ func (a *audit) logs(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("listing the store's sessions: %w", err)
 		}
+		if h.Digest == "" { // claims alone, of runs that were ended before they began
+			continue
+		}
 		stored, err := collect(client.StoredEvents(ctx, a.store, h.Session, ""))
 		if err != nil {
 			a.report.find(lost, h.Session, h.Run, "its stored events can't be read: %v", err)
@@ -159,7 +162,7 @@ func (a *audit) ends(ctx context.Context) error {
 		seen[l.Session] = true
 		log := a.ledgers[l.Session]
 		switch {
-		case log == nil && l.Status.Ended(): // it was ended before it began
+		case log == nil && l.Status.Ended() && l.Status != agent.Completed && l.Turn == 0: // it was ended before it began
 		case log == nil:
 			a.report.find(lost, l.Session, l.Run, "it is %s and has no log", l.Status)
 		case l.Status.Ended() && log.run != l.Run && log.run != "":

@@ -16,6 +16,11 @@ const serverEvery = 4
 func (o *options) rounds(ctx context.Context) (*report, error) {
 	sum := newReport(o)
 	sum.Builds = len(o.builds)
+	if o.keep != "" {
+		if err := os.MkdirAll(o.keep, 0o700); err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
 	for i := 0; sum.Stories < o.stories; i++ {
 		one := *o
@@ -23,7 +28,7 @@ func (o *options) rounds(ctx context.Context) (*report, error) {
 		one.keepServer = o.keepServer || i%serverEvery != serverEvery-1
 		one.runs = min(o.runs, o.stories-sum.Stories)
 		r, err := one.round(ctx)
-		if r != nil {
+		if err == nil {
 			sum.add(r)
 			o.say("%s: %d of %d stories; seed %d: %d stories, %d of %d writes with a mishap, at rest after %s, %d histories, findings: %d",
 				time.Since(began).Round(time.Second), sum.Stories, o.stories, one.seed, r.Stories, total(r.Mishaps), r.Writes, r.Calmed, r.Executions, r.found())
@@ -31,8 +36,13 @@ func (o *options) rounds(ctx context.Context) (*report, error) {
 				o.say("  %s", line)
 			}
 		}
-		if err != nil {
-			return sum, fmt.Errorf("%s: %w", one.again(), err)
+		switch {
+		case ctx.Err() != nil:
+			return sum, ctx.Err()
+		case err != nil: // the other rounds are played all the same
+			sum.Stories += one.runs
+			sum.find(wrong, "", "", "%s, kept in %s: it could not be played: %v", one.again(), one.keep, err)
+			o.say("  %s", sum.Findings[len(sum.Findings)-1])
 		}
 	}
 	sum.calmed(time.Since(began))
@@ -50,7 +60,7 @@ func (o *options) round(ctx context.Context) (*report, error) {
 	if err == nil && len(r.Findings) == 0 {
 		return r, os.RemoveAll(dir)
 	}
-	if r != nil {
+	if err == nil {
 		r.Findings = append([]string{fmt.Sprintf("seed %d, kept in %s; again: %s", o.seed, o.keep, o.again())}, r.Findings...)
 	}
 	return r, err

@@ -268,6 +268,7 @@ func (a *audit) messages(ctx context.Context) {
 		case n == 0 && a.waits(ctx, p):
 		case p.became == string(agent.Accepted) && n == 0:
 			a.report.find(lost, p.session, "", "%s %s was accepted and is not in the log", p.verb, p.token)
+		case p.became == wasLeft && n == 0 && p.verb == doNext && a.unbegun(ctx, p):
 		case p.became == wasLeft && n == 0:
 			missing[p.session+" "+string(p.verb)] = append(missing[p.session+" "+string(p.verb)], p)
 		case p.became != string(agent.Accepted) && p.became != wasLeft && n > 0:

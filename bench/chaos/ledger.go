@@ -17,6 +17,7 @@ type ledger struct {
 
 	seq     int64
 	run     string // whose part it is
+	runs    map[string]bool
 	over    bool   // the run has ended
 	waits   string // the open suspension
 	asked   []agent.ToolCall
@@ -33,7 +34,7 @@ type ledger struct {
 
 func newLedger(session string, find func(h harm, session, run, format string, args ...any)) *ledger {
 	return &ledger{
-		session: session, find: find, over: true, results: map[string]agent.ToolResult{}, keys: map[string]string{}, tokens: map[string]int{},
+		session: session, find: find, over: true, runs: map[string]bool{}, results: map[string]agent.ToolResult{}, keys: map[string]string{}, tokens: map[string]int{},
 		opened: map[string]bool{}, by: map[string]string{}, refused: map[string][]time.Time{}, ids: map[string]bool{},
 	}
 }
@@ -73,6 +74,7 @@ func (l *ledger) take(e client.Event, forked bool) {
 			l.fault(lost, "run %s began at event %d before the one before had ended", e.Started.Run, e.Seq)
 		}
 		l.run, l.over, l.waits, l.asked = e.Started.Run, false, "", nil
+		l.runs[l.run] = true
 	case agent.Said:
 		l.said(e)
 	case agent.RunSuspended:

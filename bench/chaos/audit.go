@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -13,15 +14,15 @@ import (
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/worker"
 )
 
 // audit looks whether what was promised held.
 type audit struct {
 	*crowd
+	place  place
 	desk   *desk
 	store  store.Store
-	worker *worker.Options
+	builds []string
 
 	live    map[string]client.Listed
 	ledgers map[string]*ledger
@@ -44,12 +45,13 @@ func (a *audit) look(ctx context.Context) (err error) {
 	}
 	a.messages(ctx)
 	a.answers()
+	a.erasedOnes(ctx)
 	checked, err := store.NewLog(a.store).Check(ctx)
 	if err != nil {
 		return err
 	}
 	for _, f := range checked.Faults {
-		a.report.find(f.Session, "", "its log can't be read: %s: %s", f.Code, f.Message)
+		a.report.find(lost, f.Session, "", "its log can't be read: %s: %s", f.Code, f.Message)
 	}
 	return a.replays(ctx)
 }
@@ -59,21 +61,21 @@ func (a *audit) rests(ctx context.Context) {
 	for _, session := range slices.Sorted(maps.Keys(a.live)) {
 		l := a.live[session]
 		if p := parentOf(session); p != "" && a.live[p].Session == "" {
-			a.report.find(session, l.Run, "it lives, and the run above it has ended")
+			a.report.find(wrong, session, l.Run, "it lives, and the run above it has ended")
 		}
 		run, err := a.Get(ctx, session)
 		if err != nil {
-			a.report.find(session, l.Run, "it can't be found: %v", err)
+			a.report.find(wrong, session, l.Run, "it can't be found: %v", err)
 			continue
 		}
 		s, err := run.Status(ctx)
 		switch {
 		case err != nil:
-			a.report.find(session, l.Run, "its status can't be had: %v", err)
+			a.report.find(wrong, session, l.Run, "its status can't be had: %v", err)
 		case s.Agent == daemonAgent && s.Status == agent.Suspended && len(s.Suspension.Held) > 0 && !a.stopped(session):
 			a.report.Rest = append(a.report.Rest, session+": a daemon, held")
 		default:
-			a.report.find(session, l.Run, "it came neither to an end nor to a rest that is meant: %s", restOf(s))
+			a.report.find(wrong, session, l.Run, "it came neither to an end nor to a rest that is meant: %s", restOf(s))
 		}
 	}
 }
@@ -85,13 +87,16 @@ func (a *audit) logs(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("listing the store's sessions: %w", err)
 		}
+		if h.Digest == "" { // claims alone, of runs that were ended before they began
+			continue
+		}
 		stored, err := collect(client.StoredEvents(ctx, a.store, h.Session, ""))
 		if err != nil {
-			a.report.find(h.Session, h.Run, "its stored events can't be read: %v", err)
+			a.report.find(lost, h.Session, h.Run, "its stored events can't be read: %v", err)
 		}
 		served, err := collect(a.Events(ctx, h.Session, nil))
 		if err != nil {
-			a.report.find(h.Session, h.Run, "its events can't be read: %v", err)
+			a.report.find(lost, h.Session, h.Run, "its events can't be read: %v", err)
 		}
 		a.equal(h.Session, stored, served)
 		l := newLedger(h.Session, a.report.find)
@@ -117,13 +122,13 @@ func collect(events func(func(client.Event, error) bool)) (list []client.Event, 
 // it grew. The last of a live run's is not in the store.
 func (a *audit) equal(session string, stored, served []client.Event) {
 	if len(stored) != len(served) && (len(stored) > len(served) || a.live[session].Session == "") {
-		a.report.find(session, "", "the store has %d events, and the server tells %d", len(stored), len(served))
+		a.report.find(lost, session, "", "the store has %d events, and the server tells %d", len(stored), len(served))
 	}
 	at := map[int64]string{}
 	for i, e := range served {
 		at[e.Seq] = line(e)
 		if i < len(stored) && at[e.Seq] != line(stored[i]) {
-			a.report.find(session, e.Run, "event %d is stored as %s and told as %s", e.Seq, line(stored[i]), at[e.Seq])
+			a.report.find(lost, session, e.Run, "event %d is stored as %s and told as %s", e.Seq, line(stored[i]), at[e.Seq])
 		}
 	}
 	i := slices.IndexFunc(a.readers, func(r *reader) bool { return r.session == session })
@@ -133,11 +138,11 @@ func (a *audit) equal(session string, stored, served []client.Event) {
 	read := a.readers[i].lines
 	a.report.Followed += len(read)
 	if len(read) != len(served) {
-		a.report.find(session, "", "whoever followed it was told %d events, and there are %d", len(read), len(served))
+		a.report.find(lost, session, "", "whoever followed it was told %d events, and there are %d", len(read), len(served))
 	}
 	for _, seq := range slices.Sorted(maps.Keys(read)) {
 		if at[seq] != read[seq] {
-			a.report.find(session, "", "event %d was told as %s and is %s; later ones may differ too", seq, read[seq], at[seq])
+			a.report.find(lost, session, "", "event %d was told as %s and is %s; later ones may differ too", seq, read[seq], at[seq])
 			return
 		}
 	}
@@ -157,17 +162,17 @@ func (a *audit) ends(ctx context.Context) error {
 		seen[l.Session] = true
 		log := a.ledgers[l.Session]
 		switch {
-		case log == nil && l.Status.Ended(): // it was ended before it began
+		case log == nil && l.Status.Ended() && l.Status != agent.Completed && l.Turn == 0: // it was ended before it began
 		case log == nil:
-			a.report.find(l.Session, l.Run, "it is %s and has no log", l.Status)
+			a.report.find(lost, l.Session, l.Run, "it is %s and has no log", l.Status)
 		case l.Status.Ended() && log.run != l.Run && log.run != "":
 			if l.Turn > 0 {
-				a.report.find(l.Session, l.Run, "its log ends with run %s", log.run)
+				a.report.find(lost, l.Session, l.Run, "its log ends with run %s", log.run)
 			}
 		case l.Status.Ended() && (!log.over || log.last != l.Status):
-			a.report.find(l.Session, l.Run, "it is %s, and its log says %s (ended: %v)", l.Status, log.last, log.over)
+			a.report.find(lost, l.Session, l.Run, "it is %s, and its log says %s (ended: %v)", l.Status, log.last, log.over)
 		case !l.Status.Ended() && log.over:
-			a.report.find(l.Session, l.Run, "it is %s, and its log says %s", l.Status, log.last)
+			a.report.find(lost, l.Session, l.Run, "it is %s, and its log says %s", l.Status, log.last)
 		}
 	}
 	return nil
@@ -180,7 +185,11 @@ func (a *audit) effects() error {
 		return err
 	}
 	known := map[string]bool{}
-	for _, l := range a.ledgers {
+	logs := slices.Collect(maps.Values(a.ledgers))
+	for _, e := range a.erasures {
+		logs = append(logs, e.logs...)
+	}
+	for _, l := range logs {
 		for key, r := range l.results {
 			if known[key] {
 				continue // two sessions share it since one was forked from the other
@@ -193,7 +202,7 @@ func (a *audit) effects() error {
 	for key, e := range journal {
 		a.report.Effects += e.done
 		if !known[key] {
-			a.report.find("", "", "the journal has a call of %s, key %s, that no log knows the result of", e.tool, key)
+			a.report.find(lost, "", "", "the journal has a call of %s, key %s, that no log knows the result of", e.tool, key)
 		}
 	}
 	return nil
@@ -201,23 +210,23 @@ func (a *audit) effects() error {
 
 func (a *audit) effect(session, key string, r agent.ToolResult, e entries) {
 	made := r.Tool == payTool || r.Tool == wireTool
-	wrong := ""
+	kind, bad := lost, ""
 	switch {
 	case made && e.begun > 1:
-		wrong = "it was begun more than once, and may not be"
+		kind, bad = doubled, "it was begun more than once, and may not be"
 	case made && e.done > 1:
-		wrong = "its effect was made more than once"
+		kind, bad = doubled, "its effect was made more than once"
 	case made && r.Status == agent.CallOK && e.done != 1:
-		wrong = "it is ok, and has no effect"
+		bad = "it is ok, and has no effect"
 	case made && r.Status == agent.CallFailed && e.done != 0:
-		wrong = "it failed, and has its effect"
+		kind, bad = wrong, "it failed, and has its effect"
 	case (r.Status == agent.CallRejected || r.Status == agent.CallSkipped) && e.begun > 0:
-		wrong = "it was not to be made, and was begun"
+		kind, bad = wrong, "it was not to be made, and was begun"
 	case r.Tool == bookTool && r.Status == agent.CallOK && !a.desk.booked(key):
-		wrong = "it is ok, and nothing is booked"
+		bad = "it is ok, and nothing is booked"
 	}
-	if wrong != "" {
-		a.report.find(session, "", "the call %s of %s: %s (%d begun, %d made; the log says %s: %s)", key, r.Tool, wrong, e.begun, e.done, r.Status, r.Text)
+	if bad != "" {
+		a.report.find(kind, session, "", "the call %s of %s: %s (%d begun, %d made; the log says %s: %s)", key, r.Tool, bad, e.begun, e.done, r.Status, r.Text)
 	}
 }
 
@@ -228,30 +237,15 @@ func (a *audit) answers() {
 		if d.became != string(agent.Accepted) {
 			continue
 		}
-		at := d.session + " " + d.request
+		at := fmt.Sprint(d.session, " ", d.request, " ", d.later)
 		if other, twice := won[at]; twice {
-			a.report.find(d.session, "", "the answers of %s and of %s to %s were both accepted", other, d.by, d.request)
+			a.report.find(doubled, d.session, "", "the answers of %s and of %s to %s were both accepted", other, d.by, d.request)
 		}
 		won[at] = d.by
-		if l := a.ledgers[d.session]; l == nil || l.by[d.request] != d.by {
-			a.report.find(d.session, "", "the answer of %s to %s was accepted and is not in the log", d.by, d.request)
+		if !slices.ContainsFunc(a.logsOf(d.session), func(l *ledger) bool { return l.by[d.request] == d.by }) {
+			a.report.find(lost, d.session, "", "the answer of %s to %s was accepted and is not in the log", d.by, d.request)
 		}
 	}
-}
-
-// replays replays every history, of open runs and of ended ones.
-func (a *audit) replays(ctx context.Context) error {
-	const all = 1 << 20
-	for v, err := range worker.Preflight(ctx, a.temporal, a.worker, &worker.PreflightOptions{Closed: all}) {
-		if err != nil {
-			return err
-		}
-		a.report.Executions++
-		if err := v.Err(); err != nil {
-			a.report.find(v.Session, v.Run, "its history does not replay: %v", err)
-		}
-	}
-	return nil
 }
 
 // messages wants what was accepted to be in the log once, what was refused not at
@@ -260,8 +254,8 @@ func (a *audit) messages(ctx context.Context) {
 	missing := map[string][]post{} // left as signals, by session and verb
 	for _, p := range a.posts {
 		n := 0
-		if l := a.ledgers[p.session]; l != nil {
-			n = l.tokens[p.token]
+		for _, l := range a.logsOf(p.session) {
+			n += l.tokens[p.token]
 		}
 		speaks := slices.Contains([]agent.Verb{agent.Send, agent.Emit, agent.Resume, doNext, doFork, doRetry}, p.verb)
 		if speaks {
@@ -269,18 +263,23 @@ func (a *audit) messages(ctx context.Context) {
 		}
 		switch {
 		case n > 1:
-			a.report.find(p.session, "", "%s %s stands in the log %d times (it was %s)", p.verb, p.token, n, p.became)
+			a.report.find(doubled, p.session, "", "%s %s stands in the log %d times (it was %s)", p.verb, p.token, n, p.became)
 		case !speaks, p.became == wasLost:
 		case n == 0 && a.waits(ctx, p):
 		case p.became == string(agent.Accepted) && n == 0:
-			a.report.find(p.session, "", "%s %s was accepted and is not in the log", p.verb, p.token)
+			a.report.find(lost, p.session, "", "%s %s was accepted and is not in the log", p.verb, p.token)
+		case p.became == wasLeft && n == 0 && p.verb == doNext && a.unbegun(ctx, p):
 		case p.became == wasLeft && n == 0:
 			missing[p.session+" "+string(p.verb)] = append(missing[p.session+" "+string(p.verb)], p)
 		case p.became != string(agent.Accepted) && p.became != wasLeft && n > 0:
-			a.report.find(p.session, "", "%s %s was refused (%s) and is in the log", p.verb, p.token, p.became)
+			a.report.find(doubled, p.session, "", "%s %s was refused (%s) and is in the log", p.verb, p.token, p.became)
 		}
 	}
 	for _, posts := range missing {
+		if root, _, _ := strings.Cut(posts[0].session, "/"); a.erasures[root] != nil { // the status is gone as well
+			a.report.Unheard += len(posts)
+			continue
+		}
 		a.shown(ctx, posts)
 	}
 }
@@ -312,12 +311,12 @@ func (a *audit) shown(ctx context.Context, posts []post) {
 	shown := len(logged) + beside
 	switch {
 	case err != nil:
-		a.report.find(p.session, "", "what its runs refused can't be had: %v", err)
+		a.report.find(wrong, p.session, "", "what its runs refused can't be had: %v", err)
 	case shown >= len(posts):
 	case full:
 		a.report.Unheard += len(posts) - shown
 	default:
-		a.report.find(p.session, "", "%d of %s were left as signals and are not in the log, and %d are shown as refused", len(posts), verb, shown)
+		a.report.find(lost, p.session, "", "%d of %s were left as signals and are not in the log, and %d are shown as refused", len(posts), verb, shown)
 	}
 }
 

@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // options are the flags.
@@ -18,68 +19,138 @@ type options struct {
 	seed            uint64
 	lasts, patience time.Duration
 	runs            int
-	json            bool
-	keep            string
-	progress        io.Writer
+	stories         int      // in all, in rounds; zero for one round
+	keepServer      bool     // the server is not struck
+	alternate       bool     // two builds work in turns
+	builds          []string // the newest is the last
+	// careless is put between proxy and store, if there is any: for tests of the audit.
+	careless func(store.Store) store.Store
+	json     bool
+	keep     string
+	progress io.Writer
 }
 
 // run plans, disturbs, lets all come to rest, and looks.
 func (o *options) run(ctx context.Context) (*report, error) {
-	p, r := newPlan(o.seed, o.runs, o.lasts), newReport(o)
+	p, r := newPlan(o), newReport(o)
+	r.Stories, r.Builds = len(p.Stories), len(o.builds)
 	dir, clean, err := o.folder(p)
 	if err != nil {
 		return nil, err
 	}
 	defer clean()
-	models := newStandin(p)
-	url, stop, err := models.listen()
-	if err != nil {
+	s := &stage{options: o, report: r}
+	defer s.close()
+	if err := s.open(p, dir); err != nil {
 		return nil, err
 	}
-	defer stop()
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	at := place{Dir: dir, Addr: addr, Model: url}
-	if err := at.desk().open(); err != nil {
-		return nil, err
-	}
-	h, err := open(at, r)
-	if err != nil {
-		return nil, err
-	}
-	defer h.close()
-	c, err := meet(at, p, r)
-	if err != nil {
-		return nil, err
-	}
-	defer c.temporal.Close()
 	o.say("seed %d: %d stories, %d strikes and %d sayings in %s", o.seed, len(p.Stories), len(p.Strikes), len(p.Sayings), o.lasts)
-	c.follow(ctx)
-	o.disturb(ctx, h, c)
-	models.calm.Store(true)
-	o.say("calm")
-	began := time.Now()
-	h.mend()
-	c.settle(ctx, o.patience, h.mend)
-	r.calmed(time.Since(began))
-	if err := c.hold(ctx); err != nil {
+	s.crowd.follow(ctx)
+	o.disturb(ctx, s.house, s.crowd)
+	if err := s.rest(ctx); err != nil {
 		return nil, err
 	}
 	o.say("at rest after %s; looking", r.Calmed)
-	c.unfollow(ctx)
-	r.Models, r.Faults = models.calls, models.faults
-	logger := zap.NewNop()
-	opts, err := at.options(logger)
-	if err != nil {
-		return nil, err
-	}
-	err = (&audit{crowd: c, desk: at.desk(), store: opts.Store, worker: opts}).look(ctx)
-	return r, err
+	s.crowd.unfollow(ctx)
+	s.models.tell(r)
+	s.writes.tell(r)
+	return r, (&audit{crowd: s.crowd, place: s.at, desk: s.at.desk(), store: s.store, builds: o.builds}).look(ctx)
 }
 
-func (o *options) say(format string, args ...any) { fmt.Fprintf(o.progress, format+"\n", args...) }
+// stage is all that a round needs.
+type stage struct {
+	*options
+	report *report
+	at     place
+	store  store.Store
+	models *standin
+	writes *proxy
+	house  *house
+	crowd  *crowd
+	closes []func()
+}
+
+func (s *stage) close() {
+	for _, end := range slices.Backward(s.closes) {
+		end()
+	}
+}
+
+// open starts the servers and the processes.
+func (s *stage) open(p *plan, dir string) (err error) {
+	s.at = place{Dir: dir}
+	if s.store, err = s.at.store(); err != nil {
+		return err
+	}
+	s.models, s.writes = newStandin(p), newProxy(s.store, p)
+	if s.careless != nil {
+		s.writes.store = s.careless(s.store)
+	}
+	var stop func()
+	if s.at.Model, stop, err = listen(s.models); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, stop)
+	if s.at.Store, stop, err = listen(s.writes); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, stop)
+	if s.at.Addr, err = freeAddr(); err != nil {
+		return err
+	}
+	if err := s.at.desk().open(); err != nil {
+		return err
+	}
+	if s.house, err = open(s.at, s.builds, s.report); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, s.house.close)
+	s.writes.freezes(s.house.freeze)
+	if s.crowd, err = meet(s.at, p, s.report); err != nil {
+		return err
+	}
+	s.closes = append(s.closes, s.crowd.temporal.Close)
+	return nil
+}
+
+// rest ends what disturbs, lets all come to rest, and deletes sessions, with mishaps to
+// writes again. Then all that was held back is let go.
+func (s *stage) rest(ctx context.Context) error {
+	s.models.calm.Store(true)
+	s.writes.calm.Store(true)
+	s.say("calm")
+	began := time.Now()
+	s.house.mend()
+	s.house.deploy()
+	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.writes.calm.Store(false)
+	if err := s.crowd.erase(ctx); err != nil {
+		return err
+	}
+	s.writes.release()
+	s.crowd.settle(ctx, s.patience, s.house.mend)
+	s.report.calmed(time.Since(began))
+	if err := s.crowd.hold(ctx); err != nil {
+		return err
+	}
+	return s.collect(ctx, s.store)
+}
+
+// collect removes the chunks that nobody needs. Nobody writes any more, so all that has
+// no head that needs it may go, however young.
+func (o *options) collect(ctx context.Context, st store.Store) error {
+	done, err := store.NewLog(st).Collect(ctx, 0, false)
+	if err == nil {
+		o.say("collected %d of %d chunks", done.Deleted, done.Chunks)
+	}
+	return err
+}
+
+func (o *options) say(format string, args ...any) {
+	if o.progress != nil {
+		fmt.Fprintf(o.progress, format+"\n", args...)
+	}
+}
 
 // folder makes the folder of everything, with the plan in it.
 func (o *options) folder(p *plan) (dir string, clean func(), err error) {

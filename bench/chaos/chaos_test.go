@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,34 +15,46 @@ import (
 
 // The test binary is the other processes too, as the program is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && (os.Args[1] == serveCommand || os.Args[1] == workCommand) {
+	if len(os.Args) == 3 && commands[os.Args[1]] != nil {
 		main()
 		return
 	}
 	m.Run()
 }
 
-// A small chaos finds nothing, and has done what it is for.
+// A small chaos finds nothing, and has done what it is for, in two rounds and with two
+// builds.
 func TestChaos(t *testing.T) {
-	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, progress: io.Discard}
-	r, err := o.run(t.Context())
+	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, stories: 15, alternate: true, keep: t.TempDir()}
+	clean, err := o.prepare(t.Context())
+	require.NoError(t, err)
+	defer clean()
+	r, err := o.rounds(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.verdict())
+	require.Equal(t, o.stories, r.Stories)
+	require.Positive(t, r.Newer, "executions that began under the newer build")
+	require.Less(t, r.Newer, r.Executions, "executions that began under this one")
+	require.Positive(t, total(r.Mishaps))
+	require.Positive(t, total(r.Late))
 	require.Positive(t, r.Strikes[blowKill])
-	require.Positive(t, r.Strikes[blowServer])
 	require.Positive(t, r.Effects)
 	require.Positive(t, r.Followed)
-	require.GreaterOrEqual(t, r.Executions, len(newPlan(o.seed, o.runs, o.lasts).Stories))
+	require.GreaterOrEqual(t, r.Executions, o.stories)
 	var text bytes.Buffer
 	require.NoError(t, r.show(&text, false))
 	require.Contains(t, text.String(), "findings: 0")
+	left, err := os.ReadDir(o.keep)
+	require.NoError(t, err)
+	require.Empty(t, left, "a round without findings keeps nothing")
 }
 
 // A seed stands for one plan.
 func TestPlan(t *testing.T) {
-	one := newPlan(1, 64, time.Minute)
-	require.Equal(t, one, newPlan(1, 64, time.Minute))
-	require.NotEqual(t, one.Sayings, newPlan(2, 64, time.Minute).Sayings)
+	o := &options{seed: 1, runs: 64, lasts: time.Minute}
+	one := newPlan(o)
+	require.Equal(t, one, newPlan(o))
+	require.NotEqual(t, one.Sayings, newPlan(&options{seed: 2, runs: 64, lasts: time.Minute}).Sayings)
 	require.Len(t, one.Stories, 64)
 }
 

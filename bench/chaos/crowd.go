@@ -14,13 +14,16 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // crowd is the people outside, who speak to runs and remember what they were told.
 type crowd struct {
 	*client.Client
 	temporal temporal.Client
+	stored   store.Store
 	plan     *plan
+	newer    bool // there is a newer build
 	report   *report
 	readers  []*reader
 	reading  sync.WaitGroup
@@ -29,6 +32,7 @@ type crowd struct {
 	mu        sync.Mutex
 	posts     []post
 	decisions []decision
+	erasures  map[string]*erased // by session
 }
 
 // post is a message or an event that was sent, which has a token of its own in it.
@@ -39,8 +43,12 @@ type post struct {
 	became         string
 }
 
-// decision is an answer to a request.
-type decision struct{ session, request, by, became string }
+// decision is an answer to a request. A session that was deleted and begun anew counts its
+// requests anew: later says that it was answered there.
+type decision struct {
+	session, request, by, became string
+	later                        bool
+}
 
 // What became of something that was said, where it was not refused with a code.
 const (
@@ -53,11 +61,14 @@ func meet(at place, p *plan, r *report) (*crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := at.store()
+	st, err := at.remote()
 	if err != nil {
 		return nil, err
 	}
-	return &crowd{Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, plan: p, report: r}, nil
+	return &crowd{
+		Client: client.New(t, &client.Options{TaskQueue: queue, Store: st}), temporal: t, stored: st, plan: p, report: r,
+		newer: r.Builds > 1, erasures: map[string]*erased{},
+	}, nil
 }
 
 // begin starts a story. A start whose answer was lost is tried again, and finds the
@@ -93,7 +104,7 @@ func (c *crowd) became(session string, ack agent.Ack, err error) string {
 	case errors.Is(err, context.Canceled):
 		return wasLost
 	}
-	c.report.find(session, "", "a refusal has no code: %v", err)
+	c.report.find(wrong, session, "", "a refusal has no code: %v", err)
 	return "uncoded"
 }
 
@@ -159,6 +170,14 @@ func (c *crowd) command(ctx context.Context, s saying) {
 		command = agent.SendOrder{Order: o, Text: "note " + s.token(), Mode: modes[s.Pick%len(modes)]}
 	case agent.Emit:
 		command = agent.EmitOrder{Order: o, Topic: topic, Payload: json.RawMessage(`{"n":"` + s.token() + `"}`)}
+	}
+	if c.newer && s.Newer {
+		switch o := command.(type) {
+		case agent.SendOrder:
+			command = tonedOrder{o, "low"}
+		case agent.PauseOrder:
+			command = hushOrder{o}
+		}
 	}
 	became := c.tell(ctx, session, command, s.Signal)
 	if s.Twice {
@@ -269,5 +288,6 @@ func (c *crowd) answer(ctx context.Context, req agent.Request, choice int, by st
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.decisions = append(c.decisions, decision{req.Session, req.ID, by, became})
+	root, _, _ := strings.Cut(req.Session, "/")
+	c.decisions = append(c.decisions, decision{req.Session, req.ID, by, became, c.erasures[root] != nil})
 }

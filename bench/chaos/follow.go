@@ -45,7 +45,7 @@ func (c *crowd) read(ctx context.Context, r *reader, follow bool) error {
 			return err
 		}
 		if e.Seq != r.last+1 && r.last > 0 {
-			c.report.find(r.session, e.Run, "a reader was told event %d after event %d", e.Seq, r.last)
+			c.report.find(lost, r.session, e.Run, "a reader was told event %d after event %d", e.Seq, r.last)
 		}
 		r.lines[e.Seq], r.cursor, r.last = line(e), e.Cursor(), e.Seq
 	}
@@ -58,7 +58,7 @@ func (c *crowd) unfollow(ctx context.Context) {
 	c.reading.Wait()
 	for _, r := range c.readers {
 		if err := c.read(ctx, r, false); err != nil {
-			c.report.find(r.session, "", "its events can't be read on after %q: %v", r.cursor, err)
+			c.report.find(lost, r.session, "", "its events can't be read on after %q: %v", r.cursor, err)
 		}
 	}
 }

@@ -13,10 +13,11 @@ import (
 // must not be.
 type ledger struct {
 	session string
-	find    func(session, run, format string, args ...any)
+	find    func(h harm, session, run, format string, args ...any)
 
 	seq     int64
 	run     string // whose part it is
+	runs    map[string]bool
 	over    bool   // the run has ended
 	waits   string // the open suspension
 	asked   []agent.ToolCall
@@ -31,26 +32,26 @@ type ledger struct {
 	ids     map[string]bool             // suspensions that were open
 }
 
-func newLedger(session string, find func(session, run, format string, args ...any)) *ledger {
+func newLedger(session string, find func(h harm, session, run, format string, args ...any)) *ledger {
 	return &ledger{
-		session: session, find: find, over: true, results: map[string]agent.ToolResult{}, keys: map[string]string{}, tokens: map[string]int{},
+		session: session, find: find, over: true, runs: map[string]bool{}, results: map[string]agent.ToolResult{}, keys: map[string]string{}, tokens: map[string]int{},
 		opened: map[string]bool{}, by: map[string]string{}, refused: map[string][]time.Time{}, ids: map[string]bool{},
 	}
 }
 
-func (l *ledger) fault(format string, args ...any) {
-	l.find(l.session, l.run, format, args...)
+func (l *ledger) fault(h harm, format string, args ...any) {
+	l.find(h, l.session, l.run, format, args...)
 }
 
 // read takes the events in their order.
 func (l *ledger) read(events []client.Event) {
 	for i, e := range events {
 		if l.seq > 0 && e.Seq != l.seq+1 {
-			l.fault("event %d follows event %d", e.Seq, l.seq)
+			l.fault(lost, "event %d follows event %d", e.Seq, l.seq)
 		}
 		l.seq = e.Seq
 		if l.over && !mayFollowEnd[e.Type] && i > 0 {
-			l.fault("event %d, %s, follows the end", e.Seq, e.Type)
+			l.fault(wrong, "event %d, %s, follows the end", e.Seq, e.Type)
 		}
 		// A run that begins behind a checkpoint says so next; what came after the
 		// checkpoint was another's.
@@ -58,7 +59,7 @@ func (l *ledger) read(events []client.Event) {
 		l.take(e, forked)
 	}
 	if !l.over && l.asked != nil && l.waits == "" {
-		l.fault("the log ends with calls that have no result: %v", ids(l.asked))
+		l.fault(lost, "the log ends with calls that have no result: %v", ids(l.asked))
 	}
 }
 
@@ -70,14 +71,15 @@ func (l *ledger) take(e client.Event, forked bool) {
 	switch e.Type {
 	case agent.RunStarted:
 		if !l.over && !forked && e.Started.Recovered == "" {
-			l.fault("run %s began at event %d before the one before had ended", e.Started.Run, e.Seq)
+			l.fault(lost, "run %s began at event %d before the one before had ended", e.Started.Run, e.Seq)
 		}
 		l.run, l.over, l.waits, l.asked = e.Started.Run, false, "", nil
+		l.runs[l.run] = true
 	case agent.Said:
 		l.said(e)
 	case agent.RunSuspended:
 		if id := e.Suspension.ID; l.waits != "" || l.ids[id] {
-			l.fault("event %d: suspension %s opens, and %q is open or it was before", e.Seq, id, l.waits)
+			l.fault(doubled, "event %d: suspension %s opens, and %q is open or it was before", e.Seq, id, l.waits)
 		}
 		l.waits = e.Suspension.ID
 		l.ids[l.waits] = true
@@ -85,7 +87,7 @@ func (l *ledger) take(e client.Event, forked bool) {
 		l.waits = ""
 	case agent.RequestOpened:
 		if _, before := l.opened[e.Request.ID]; before {
-			l.fault("event %d: request %s is opened again", e.Seq, e.Request.ID)
+			l.fault(doubled, "event %d: request %s is opened again", e.Seq, e.Request.ID)
 		}
 		l.opened[e.Request.ID] = false
 	case agent.RequestAnswered, agent.RequestExpired:
@@ -94,7 +96,7 @@ func (l *ledger) take(e client.Event, forked bool) {
 		l.refused[e.Refusal.Verb] = append(l.refused[e.Refusal.Verb], e.Refusal.At)
 	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
 		if l.asked != nil {
-			l.fault("event %d: the run ends with calls that have no result: %v", e.Seq, ids(l.asked))
+			l.fault(lost, "event %d: the run ends with calls that have no result: %v", e.Seq, ids(l.asked))
 		}
 		l.over, l.waits, l.last = true, "", e.Outcome.Status
 		l.ends = append(l.ends, l.last)
@@ -104,7 +106,7 @@ func (l *ledger) take(e client.Event, forked bool) {
 func (l *ledger) answered(e client.Event) {
 	id := e.Answer.Request
 	if decided, before := l.opened[id]; decided || !before {
-		l.fault("event %d: request %s is decided, and was decided before or never opened", e.Seq, id)
+		l.fault(doubled, "event %d: request %s is decided, and was decided before or never opened", e.Seq, id)
 	}
 	l.opened[id], l.by[id] = true, e.Answer.By
 }
@@ -121,13 +123,13 @@ func (l *ledger) said(e client.Event) {
 			l.results[l.keys[p.Result.Call]] = *p.Result
 		}
 		if l.asked != nil && !slices.Equal(ids(l.asked), results) {
-			l.fault("event %d: the results are of %v, and the calls were %v", e.Seq, results, ids(l.asked))
+			l.fault(lost, "event %d: the results are of %v, and the calls were %v", e.Seq, results, ids(l.asked))
 		}
 		l.asked = nil
 		return
 	}
 	if l.asked != nil {
-		l.fault("event %d: calls were left without results: %v", e.Seq, ids(l.asked))
+		l.fault(lost, "event %d: calls were left without results: %v", e.Seq, ids(l.asked))
 	}
 	l.asked = nil
 	if m.Role == agent.RoleAssistant {

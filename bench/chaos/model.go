@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -291,13 +292,20 @@ var parks = []any{
 	map[string]any{},
 }
 
-// listen starts the server. It ends with the program.
-func (s *standin) listen() (url string, stop func(), err error) {
+// tell tells what was asked, and how it failed.
+func (s *standin) tell(r *report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Models, r.Faults = s.calls, maps.Clone(s.faults)
+}
+
+// listen starts a server, which ends with the program.
+func listen(h http.Handler) (url string, stop func(), err error) {
 	l, err := loopback("127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
-	server := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }() // its end is ours
-	return "http://" + l.Addr().String() + "/v1", func() { _ = server.Close() }, nil
+	return "http://" + l.Addr().String(), func() { _ = server.Close() }, nil
 }

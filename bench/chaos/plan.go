@@ -27,6 +27,9 @@ type story struct {
 	Agent   string
 	Text    string
 	Park    bool // it begins suspended
+	// Erase tells that the session is deleted at the end, and Anew that it begins again
+	// then.
+	Erase, Anew bool
 }
 
 // strike is what is done to a process.
@@ -58,6 +61,9 @@ type saying struct {
 	// Signal tells that it is said by a signal, and Twice that it is said twice at
 	// once, with the same id.
 	Signal, Twice bool
+	// Newer tells that it is said in a form that only the newer build knows, if there is
+	// one.
+	Newer bool
 }
 
 // What is done from outside beside the verbs of a run.
@@ -86,8 +92,9 @@ const (
 	betweenSayings = 250 * time.Millisecond
 )
 
-func newPlan(seed uint64, stories int, lasts time.Duration) *plan {
-	p := &plan{Seed: seed}
+func newPlan(o *options) *plan {
+	stories, lasts := o.runs, o.lasts
+	p := &plan{Seed: o.seed}
 	d := p.dice("plan")
 	begins := make([]time.Duration, stories)
 	for i := range begins {
@@ -95,7 +102,7 @@ func newPlan(seed uint64, stories int, lasts time.Duration) *plan {
 	}
 	slices.Sort(begins)
 	for i, at := range begins {
-		s := story{At: at, Session: fmt.Sprintf("chaos-%d", i), Agent: leadAgent, Text: fmt.Sprintf("story %d", i), Park: d.IntN(10) == 0}
+		s := story{At: at, Session: fmt.Sprintf("chaos-%d", i), Agent: leadAgent, Text: fmt.Sprintf("story %d", i), Park: d.IntN(10) == 0, Erase: d.IntN(3) == 0, Anew: d.IntN(2) == 0}
 		if i%daemons == daemons-1 {
 			s.Agent, s.Park = daemonAgent, false
 		}
@@ -115,8 +122,11 @@ func newPlan(seed uint64, stories int, lasts time.Duration) *plan {
 		begun, _ := slices.BinarySearchFunc(p.Stories, at+1, func(s story, t time.Duration) int { return cmp.Compare(s.At, t) })
 		p.Sayings = append(p.Sayings, saying{
 			At: at, N: len(p.Sayings), Story: d.IntN(begun), Pick: d.IntN(1000), Verb: pickVerb(d),
-			Signal: d.IntN(3) == 0, Twice: d.IntN(6) == 0,
+			Signal: d.IntN(3) == 0, Twice: d.IntN(6) == 0, Newer: d.IntN(3) == 0,
 		})
+	}
+	if o.keepServer {
+		p.Strikes = slices.DeleteFunc(p.Strikes, func(s strike) bool { return s.Blow == blowServer })
 	}
 	slices.SortStableFunc(p.Strikes, func(a, b strike) int { return cmp.Compare(a.At, b.At) })
 	return p

@@ -31,12 +31,21 @@ type place struct {
 	Dir   string `json:"dir"`
 	Addr  string `json:"addr"`  // the server's
 	Model string `json:"model"` // the models' server
+	Store string `json:"store"` // the proxy that stands before the store
+	// Query says which histories are replayed; empty for all.
+	Query string `json:"query,omitempty"`
 }
 
 const queue = "chaos"
 
 func (p place) store() (*store.Dir, error) { return store.OpenDir(filepath.Join(p.Dir, "store"), nil) }
 func (p place) desk() *desk                { return &desk{filepath.Join(p.Dir, "desk")} }
+
+// remote is the store by way of the proxy.
+func (p place) remote() (*remote, error) {
+	st, err := p.store()
+	return &remote{Store: st, url: p.Store}, err
+}
 
 // dial reaches the server; the SDK keeps silent.
 func (p place) dial() (temporal.Client, error) {
@@ -45,13 +54,14 @@ func (p place) dial() (temporal.Client, error) {
 
 // options are a worker's.
 func (p place) options(logger *zap.Logger) (*worker.Options, error) {
-	st, err := p.store()
+	st, err := p.remote()
 	if err != nil {
 		return nil, err
 	}
 	return &worker.Options{
-		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger, Temporal: func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second },
-		Models: map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model, APIKey: "none"})},
+		TaskQueue: queue, Agents: definitions(), Tools: p.desk().tools(), Store: st, Logger: logger,
+		Temporal: func(_ worker.Lane, o *sdk.Options) { o.WorkerStopTimeout = time.Second },
+		Models:   map[string]model.Model{"standin": openai.New(&openai.Options{Name: "standin", BaseURL: p.Model + "/v1", APIKey: "none"})},
 	}, nil
 }
 
@@ -119,12 +129,8 @@ type proc struct {
 // errEarly is the error of a process that ended before it was ready.
 var errEarly = errors.New("it ended before it was ready")
 
-// start starts a process and waits until it is ready. What it says goes to a file.
-func (p place) start(command, name string) (*proc, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+// start starts a process of a build and waits until it is ready. What it says goes to a file.
+func (p place) start(build, command, name string) (*proc, error) {
 	arg, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -134,7 +140,7 @@ func (p place) start(command, name string) (*proc, error) {
 		return nil, err
 	}
 	defer says.Close()
-	c := &proc{Cmd: exec.Command(self, command, string(arg)), gone: make(chan struct{})}
+	c := &proc{Cmd: exec.Command(build, command, string(arg)), gone: make(chan struct{})}
 	c.Stderr = says
 	if c.in, err = c.StdinPipe(); err != nil {
 		return nil, err

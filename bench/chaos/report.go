@@ -20,14 +20,24 @@ type report struct {
 	CPUs   int    `json:"cpus"`
 	Folder string `json:"folder,omitempty"` // where everything is kept
 
-	Strikes map[blow]int  `json:"strikes"`
-	Models  int           `json:"model_calls"`
-	Faults  map[fault]int `json:"faults"`
+	Stories int          `json:"stories"`
+	Builds  int          `json:"builds"`  // that worked in turns
+	Newer   int          `json:"newer"`   // executions that pinned the newer build's revision
+	Strikes map[blow]int `json:"strikes"` // of processes
+	// Writes went to the store, some with a mishap. Late counts those that were made
+	// behind their successors, by what the store said: made, or the code with which it
+	// refused.
+	Writes  int            `json:"writes"`
+	Mishaps map[mishap]int `json:"mishaps"`
+	Late    map[string]int `json:"late"`
+	Models  int            `json:"model_calls"`
+	Faults  map[fault]int  `json:"faults"`
 	// Said counts what was said, by what became of it: accepted, already, moot, left
 	// (as a signal), lost (nobody knows), or the code with which it was refused.
 	Said map[string]map[string]int `json:"said"`
 	// Sessions, Runs by their end, and Executions whose histories were replayed.
 	Sessions   int            `json:"sessions"`
+	Deleted    int            `json:"deleted"` // sessions
 	Runs       map[string]int `json:"runs"`
 	Executions int            `json:"executions"`
 	Events     int            `json:"events"`
@@ -38,20 +48,32 @@ type report struct {
 	Effects    int            `json:"effects"` // in the journal
 	Rest       []string       `json:"rest"`    // who is suspended at the end, and why
 	Calmed     string         `json:"calmed"`  // how long it took to come to rest
+	Harms      map[harm]int   `json:"harms"`   // findings by their kind
 	Findings   []string       `json:"findings"`
 
 	mu sync.Mutex
 }
 
+// harm is a kind of finding.
+type harm string
+
+const (
+	lost       harm = "lost"         // something that was promised is not there
+	doubled    harm = "doubled"      // something is there twice
+	unreplayed harm = "not replayed" // a history
+	wrong      harm = "wrong"        // all else
+)
+
 func newReport(o *options) *report {
 	return &report{
 		Seed: o.seed, For: o.lasts.String(), CPUs: runtime.NumCPU(), Folder: o.keep, Strikes: map[blow]int{},
-		Said: map[string]map[string]int{}, Runs: map[string]int{}, Calls: map[string]int{}, Findings: []string{},
+		Mishaps: map[mishap]int{}, Late: map[string]int{}, Faults: map[fault]int{},
+		Said: map[string]map[string]int{}, Runs: map[string]int{}, Calls: map[string]int{}, Harms: map[harm]int{}, Findings: []string{},
 	}
 }
 
 // find notes what must not be. The session and the run say where to look.
-func (r *report) find(session, run, format string, args ...any) {
+func (r *report) find(h harm, session, run, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	line := fmt.Sprintf(format, args...)
@@ -61,7 +83,8 @@ func (r *report) find(session, run, format string, args ...any) {
 	if run != "" {
 		line += " (run " + run + ")"
 	}
-	r.Findings = append(r.Findings, line)
+	r.Harms[h]++
+	r.Findings = append(r.Findings, string(h)+": "+line)
 }
 
 func (r *report) struck(b blow) {
@@ -79,6 +102,38 @@ func (r *report) said(verb, became string) {
 	r.Said[verb][became]++
 }
 
+// add adds what another round has done and found.
+func (r *report) add(o *report) {
+	for _, n := range []struct{ to, from *int }{
+		{&r.Stories, &o.Stories}, {&r.Newer, &o.Newer}, {&r.Writes, &o.Writes}, {&r.Models, &o.Models}, {&r.Sessions, &o.Sessions},
+		{&r.Deleted, &o.Deleted}, {&r.Executions, &o.Executions}, {&r.Events, &o.Events}, {&r.Followed, &o.Followed},
+		{&r.Messages, &o.Messages}, {&r.Unheard, &o.Unheard}, {&r.Effects, &o.Effects},
+	} {
+		*n.to += *n.from
+	}
+	addTo(r.Strikes, o.Strikes)
+	addTo(r.Mishaps, o.Mishaps)
+	addTo(r.Late, o.Late)
+	addTo(r.Faults, o.Faults)
+	addTo(r.Runs, o.Runs)
+	addTo(r.Calls, o.Calls)
+	addTo(r.Harms, o.Harms)
+	for verb, became := range o.Said {
+		if r.Said[verb] == nil {
+			r.Said[verb] = map[string]int{}
+		}
+		addTo(r.Said[verb], became)
+	}
+	r.Rest = append(r.Rest, o.Rest...)
+	r.Findings = append(r.Findings, o.Findings...)
+}
+
+func addTo[K comparable](m, more map[K]int) {
+	for k, n := range more {
+		m[k] += n
+	}
+}
+
 func (r *report) show(out io.Writer, raw bool) error {
 	if raw {
 		e := json.NewEncoder(out)
@@ -94,19 +149,22 @@ func (r *report) show(out io.Writer, raw bool) error {
 	faults := maps.Clone(r.Faults)
 	delete(faults, faultNone)
 	fmt.Fprintf(out, "seed %d, disturbed for %s, at rest %s later\n", r.Seed, r.For, r.Calmed)
+	fmt.Fprintf(out, "stories: %d; builds: %d, executions of the newer: %d\n", r.Stories, r.Builds, r.Newer)
 	fmt.Fprintf(out, "strikes: %s\n", counts(r.Strikes))
+	fmt.Fprintf(out, "writes: %d; %s\n", r.Writes, counts(r.Mishaps))
+	fmt.Fprintf(out, "late writes: %s\n", counts(r.Late))
 	fmt.Fprintf(out, "model calls: %d; faults: %s\n", r.Models, counts(faults))
 	fmt.Fprintf(out, "said: %d\n", sum)
 	for _, verb := range slices.Sorted(maps.Keys(r.Said)) {
 		fmt.Fprintf(out, "  %s: %s\n", verb, counts(r.Said[verb]))
 	}
-	fmt.Fprintf(out, "sessions: %d; runs: %s; histories replayed: %d\n", r.Sessions, counts(r.Runs), r.Executions)
+	fmt.Fprintf(out, "sessions: %d, deleted: %d; runs: %s; histories replayed: %d\n", r.Sessions, r.Deleted, counts(r.Runs), r.Executions)
 	fmt.Fprintf(out, "events: %d, of which %d were followed; messages and events looked for: %d, signals that may be shown no more: %d\n", r.Events, r.Followed, r.Messages, r.Unheard)
 	fmt.Fprintf(out, "calls: %s; effects in the journal: %d\n", counts(r.Calls), r.Effects)
 	for _, line := range r.Rest {
 		fmt.Fprintln(out, "suspended:", line)
 	}
-	_, err := fmt.Fprintf(out, "findings: %d\n", len(r.Findings))
+	_, err := fmt.Fprintf(out, "lost: %d; doubled: %d; histories that do not replay: %d\nfindings: %d\n", r.Harms[lost], r.Harms[doubled], r.Harms[unreplayed], r.found())
 	return err
 }
 
@@ -118,12 +176,15 @@ func counts[K ~string](m map[K]int) string {
 	return strings.Join(list, ", ")
 }
 
+// found is how many findings there are. Findings has lines beside them that say where.
+func (r *report) found() int { return total(r.Harms) }
+
 // verdict is an error where anything was found.
 func (r *report) verdict() error {
 	if len(r.Findings) == 0 {
 		return nil
 	}
-	return errors.New(fmt.Sprintf("%d findings with seed %d:\n", len(r.Findings), r.Seed) + strings.Join(r.Findings, "\n"))
+	return errors.New(fmt.Sprintf("%d findings with seed %d:\n", r.found(), r.Seed) + strings.Join(r.Findings, "\n"))
 }
 
 func (r *report) calmed(d time.Duration) { r.Calmed = d.Round(100 * time.Millisecond).String() }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// erased is a session that was deleted, with those below it.
+type erased struct {
+	logs []*ledger // as they were before
+	anew bool      // a run has begun in it since
+}
+
+// eraseWithin is how long a deletion is tried.
+const eraseWithin = time.Minute
+
+// erase deletes the sessions whose stories say so and that are at their end, and begins
+// some anew. Writes have their mishaps meanwhile.
+func (c *crowd) erase(ctx context.Context) error {
+	live, err := c.live(ctx)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	gate := make(chan struct{}, 4)
+	for i, s := range c.plan.Stories {
+		if !s.Erase || i%followed == 0 || s.Agent == daemonAgent || live[s.Session].Session != "" {
+			continue
+		}
+		all.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			c.eraseOne(ctx, s)
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+func (c *crowd) eraseOne(ctx context.Context, s story) {
+	e := &erased{}
+	for _, prefix := range []string{s.Session, s.Session + "/"} {
+		for h, err := range c.stored.Heads(ctx, prefix) {
+			if err != nil {
+				c.report.find(lost, s.Session, "", "what it has can't be listed: %v", err)
+				return
+			}
+			if prefix == s.Session && h.Session != s.Session {
+				continue // another one that begins alike
+			}
+			events, err := collect(c.Events(ctx, h.Session, nil))
+			if err != nil {
+				c.report.find(lost, h.Session, h.Run, "its events can't be read before it is deleted: %v", err)
+				return
+			}
+			l := newLedger(h.Session, c.report.find)
+			l.read(events)
+			e.logs = append(e.logs, l)
+		}
+	}
+	c.mu.Lock()
+	c.erasures[s.Session] = e
+	c.mu.Unlock()
+	soon, cancel := context.WithTimeout(ctx, eraseWithin)
+	defer cancel()
+	for {
+		_, err := c.Delete(soon, s.Session)
+		if err == nil || errors.Is(err, agent.NotFound) { // an attempt before did it
+			break
+		}
+		if !pause(soon, 200*time.Millisecond) {
+			c.report.find(wrong, s.Session, "", "it can't be deleted: %v", err)
+			return
+		}
+	}
+	if s.Anew {
+		e.anew = true
+		c.begin(ctx, story{Session: s.Session, Agent: s.Agent, Text: s.Text})
+	}
+}
+
+// logsOf are the ledgers of a session: of what there is, and of what was deleted.
+func (a *audit) logsOf(session string) (list []*ledger) {
+	if l := a.ledgers[session]; l != nil {
+		list = append(list, l)
+	}
+	for _, e := range a.erasures {
+		for _, l := range e.logs {
+			if l.session == session {
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// erasedOnes wants what was deleted to be gone, unless it was begun anew.
+func (a *audit) erasedOnes(ctx context.Context) {
+	for session, e := range a.erasures {
+		a.report.Deleted++
+		if e.anew {
+			continue
+		}
+		for _, one := range append([]string{session}, namesOf(e.logs)...) {
+			if h, err := a.store.Head(ctx, one); !errors.Is(err, agent.NotFound) {
+				a.report.find(doubled, one, h.Run, "it was deleted, and a late write has brought it back at version %d (%v)", h.Version, err)
+			}
+		}
+	}
+}
+
+func namesOf(logs []*ledger) (names []string) {
+	for _, l := range logs {
+		names = append(names, l.session)
+	}
+	return names
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// remote is the store as a process sees it: it reads by itself, and writes by way of
+// the proxy.
+type remote struct {
+	store.Store
+	url string
+}
+
+// PutChunk implements [store.Store].
+func (r *remote) PutChunk(ctx context.Context, name string, data []byte) error {
+	_, err := r.write(ctx, &write{Op: putChunk, Name: name, Data: data})
+	return err
+}
+
+// DeleteChunk implements [store.Store].
+func (r *remote) DeleteChunk(ctx context.Context, name string, before time.Time) (bool, error) {
+	return r.write(ctx, &write{Op: deleteChunk, Name: name, Before: before})
+}
+
+// PutHead implements [store.Store].
+func (r *remote) PutHead(ctx context.Context, h store.Head) error {
+	_, err := r.write(ctx, &write{Op: putHead, Head: &h})
+	return err
+}
+
+// DeleteHead implements [store.Store].
+func (r *remote) DeleteHead(ctx context.Context, session string, version int64) error {
+	_, err := r.write(ctx, &write{Op: deleteHead, Session: session, Version: version})
+	return err
+}
+
+// write asks the proxy. A caller that gives up leaves its write where it is.
+func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
+	w.PID = os.Getpid()
+	body, err := json.Marshal(w)
+	if err != nil {
+		return false, agent.Errorf(agent.Internal, "encoding a write: %w", err)
+	}
+	a, err := r.ask(ctx, body)
+	switch {
+	case err != nil:
+		return false, agent.Errorf(agent.StoreUnavailable, "asking the store's proxy to %s: %w", w.Op, err)
+	case a.Code != "":
+		return false, agent.Errorf(a.Code, "%s", a.Message)
+	}
+	return a.Gone, nil
+}
+
+func (r *remote) ask(ctx context.Context, body []byte) (a answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return a, fmt.Errorf("it says %s", res.Status)
+	}
+	return a, json.NewDecoder(res.Body).Decode(&a)
+}

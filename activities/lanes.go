@@ -64,24 +64,6 @@ func inLane[In, Out any](slots func(In) *Slots, deed func(context.Context, In) (
 	}
 }
 
-// onLane is for steps that come by the lane's queue: the worker there has a slot for each,
-// and asks for work only while one is free. If steps of the runs' own queue were quicker
-// to take it, the step waits, which is seldom and not for long.
-func onLane[In, Out any](s *Slots, deed func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
-	if s == nil {
-		return deed
-	}
-	return func(ctx context.Context, in In) (out Out, err error) {
-		stop := beat(ctx)
-		err = s.settle(ctx)
-		stop()
-		if err != nil {
-			return out, err
-		}
-		return deed(ctx, in)
-	}
-}
-
 // Register registers every step, for the worker on the runs' own task queue.
 func (d *Deeds) Register(r durable.Registry) {
 	Open.Handle(r, d.open)
@@ -102,18 +84,17 @@ func of[In any](s *Slots) func(In) *Slots { return func(In) *Slots { return s } 
 
 // RegisterLane registers the steps of one lane, for the worker on the lane's queue.
 func (d *Deeds) RegisterLane(r durable.Registry, l Lane) {
-	s := d.Slots[l]
 	switch l {
 	case StoreLane:
-		Claim.Handle(r, onLane(s, d.claimHead))
-		Locate.Handle(r, onLane(s, d.locate))
-		Import.Handle(r, onLane(s, d.importRun))
-		Seal.Handle(r, onLane(s, d.seal))
-		Tick.Handle(r, onLane(s, d.tick))
+		Claim.Handle(r, d.claimHead)
+		Locate.Handle(r, d.locate)
+		Import.Handle(r, d.importRun)
+		Seal.Handle(r, d.seal)
+		Tick.Handle(r, d.tick)
 	case ToolLane:
-		List.Handle(r, onLane(s, d.list))
-		CallTool.Handle(r, onLane(s, d.callTool))
+		List.Handle(r, d.list)
+		CallTool.Handle(r, d.callTool)
 	default:
-		AskModel.Handle(r, onLane(s, d.askModel))
+		AskModel.Handle(r, d.askModel)
 	}
 }

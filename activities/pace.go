@@ -14,8 +14,8 @@ import (
 // little time; and after one that waited in vain, all of the process that have no more
 // leave the store to regular activities for slowFor.
 const (
-	storeSoon = 2 * time.Second        // for a run that begins or ends, and has nothing to hear
-	restSoon  = 500 * time.Millisecond // for one that rests, and that somebody waits for
+	storeSoon = 2 * time.Second // for a run that begins or ends, and has nothing to hear
+	restSoon  = time.Second     // for one that rests, and that somebody waits for
 	slowFor   = 5 * time.Second
 )
 

@@ -21,10 +21,9 @@ func NewSlots(n int) *Slots { return &Slots{most: n, freed: make(chan struct{})}
 // Most is how many slots there are.
 func (s *Slots) Most() int { return s.most }
 
-// TryTake takes a slot for a step, if one is free.
-func (s *Slots) TryTake() bool {
-	return s == nil || s.tryTo(func() bool { return s.taken < s.most }, &s.taken)
-}
+// TryTake takes a slot for a step, if one is free. One for which work is asked is not: what
+// the request brings has begun when it comes, and could not wait for another slot.
+func (s *Slots) TryTake() bool { return s == nil || s.tryTo(&s.taken) }
 
 // Free gives a step's slot back.
 func (s *Slots) Free() {
@@ -34,13 +33,25 @@ func (s *Slots) Free() {
 }
 
 // TryAsk notes that work is asked for, if there is a slot for what may come.
-func (s *Slots) TryAsk() bool {
-	return s.tryTo(func() bool { return s.taken+s.asked < s.most }, &s.asked)
-}
+func (s *Slots) TryAsk() bool { return s.tryTo(&s.asked) }
 
 // Ask waits until there is a slot for what may come, and notes that work is asked for. It
 // returns the context's error.
-func (s *Slots) Ask(ctx context.Context) error { return s.until(ctx, s.TryAsk) }
+func (s *Slots) Ask(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		freed := s.freed
+		s.mu.Unlock()
+		if s.TryAsk() {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Got notes that a request has brought a step, which has a slot now.
 func (s *Slots) Got() { s.change(1, -1) }
@@ -48,20 +59,10 @@ func (s *Slots) Got() { s.change(1, -1) }
 // GotNone notes that a request has brought nothing.
 func (s *Slots) GotNone() { s.change(0, -1) }
 
-// settle waits until there are no more steps than slots: while one was asked for, others
-// may have taken what was free. It returns the context's error.
-func (s *Slots) settle(ctx context.Context) error {
-	return s.until(ctx, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.taken <= s.most
-	})
-}
-
-func (s *Slots) tryTo(may func() bool, count *int) bool {
+func (s *Slots) tryTo(count *int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !may() {
+	if s.taken+s.asked >= s.most {
 		return false
 	}
 	*count++
@@ -75,20 +76,4 @@ func (s *Slots) change(taken, asked int) {
 	s.asked += asked
 	close(s.freed)
 	s.freed = make(chan struct{})
-}
-
-func (s *Slots) until(ctx context.Context, try func() bool) error {
-	for {
-		s.mu.Lock()
-		freed := s.freed
-		s.mu.Unlock()
-		if try() {
-			return nil
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }

@@ -49,7 +49,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), mail: map[string][]func(){}}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), mail: map[string][]func(){}, born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -131,6 +131,8 @@ type run struct {
 	// revision is what the execution's first task has pinned: machine and decoders decide
 	// by it, whatever build goes on with the history.
 	revision int
+	// born is the length of the history in the execution's first task.
+	born int
 	// awaited is what is under way and not taken yet, in the order in which it was begun.
 	awaited []awaited
 	// bell rings when there is something to look at beside what is awaited.
@@ -166,7 +168,7 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
 	return loop.Moment{
 		At: workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
-		NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
+		First: info.GetCurrentHistoryLength() == r.born, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }
 

@@ -219,7 +219,7 @@ func (s *step) summed(text string, c *agent.Compaction, aborted bool) {
 }
 
 // compactCame goes on with the turn for which the conversation was too long. If the
-// summary was given up, the turn is over.
+// summary was given up, or has used up a limit, the turn is over.
 func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 	if aborted || s.End.Stopping != nil || s.Holds.any() {
 		s.endTurn()
@@ -227,6 +227,10 @@ func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 	}
 	if c != nil {
 		s.compacted(text, c)
+	}
+	if s.limit() != nil {
+		s.endTurn()
+		return
 	}
 	s.askModel()
 }

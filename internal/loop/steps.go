@@ -146,7 +146,7 @@ func (s *step) locateStep(behind []string) {
 // sealStep stores the log as it is.
 func (s *step) sealStep(final bool) {
 	s.Log.seals()
-	e := Seal{To: s.Log.Seq, Within: !final && s.Rest.resting() || final && s.alone(), SealStep: SealStep{
+	e := Seal{To: s.Log.Seq, Within: !s.First && (!final && s.Rest.resting() || final && s.alone()), SealStep: SealStep{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Running, Version: s.Log.Version, Fence: s.Log.Fence, Numbers: s.Numbers,
 		Posts: s.Remembered(final), State: s.Spec.StateVersion, Imported: s.Origin.Imported,
 	}}

@@ -111,6 +111,9 @@ func (w *Worker) checkAttributes(ctx context.Context) error {
 	return nil
 }
 
+// storeFor is how long a worker that starts waits for its store.
+const storeFor = 10 * time.Second
+
 // keyHeads is how many heads of the store are looked at for a key that fits, and how many
 // chunks if none does: some may be damaged.
 const keyHeads = 5
@@ -118,17 +121,23 @@ const keyHeads = 5
 // checkKeys refuses a store that this process can't decrypt, since others could not read
 // what it would write: of the first heads and chunks, none can be read. Runs need no listing for that:
 // one that can't be decrypted tells with its first task, after which the worker takes no
-// more, and no run fails for it.
+// more, and no run fails for it. A store that does not answer is no reason not to start:
+// its runs wait until it does, and lose nothing.
 func (w *Worker) checkKeys(ctx context.Context) (bad error) {
 	if w.store == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeFor)
+	defer cancel()
 	looked := 0
 	e, encrypted := w.store.(*store.Encrypted)
 	for _, err := range store.NewLog(w.store).Store().Heads(ctx, "") {
 		switch {
 		case errors.Is(err, agent.NotSetUp):
 			return err
+		case errors.Is(err, agent.StoreUnavailable):
+			w.logger.Warn("the store does not answer: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
+			return nil
 		case !encrypted || !errors.Is(err, agent.ChunkDamaged):
 			return nil // it can be read, or nobody knows
 		}

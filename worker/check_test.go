@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"testing"
 
@@ -9,8 +10,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -64,4 +68,20 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, worker.Patiently(over, func(context.Context) error { return agent.Errorf(agent.Timeout, "busy") }), agent.Timeout)
+}
+
+// awayStore is a store whose server is away.
+type awayStore struct{ store.Store }
+
+func (awayStore) Heads(context.Context, string) iter.Seq2[store.Head, error] {
+	return func(yield func(store.Head, error) bool) {
+		yield(store.Head{}, agent.Errorf(agent.StoreUnavailable, "listing the sessions: connection refused"))
+	}
+}
+
+// A store that does not answer keeps no worker from starting, and the worker says so.
+func TestAStoreThatIsAwayIsToldOf(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	require.NoError(t, worker.CheckKeys(t.Context(), awayStore{}, zap.New(core)))
+	require.Len(t, logged.FilterMessageSnippet("the store does not answer").All(), 1)
 }

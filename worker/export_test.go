@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // Resolve is what the options come to.
@@ -13,6 +14,11 @@ func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
 
 // Loopback tells whether an address is one of this machine.
 var Loopback = loopback
+
+// CheckKeys is what a worker that starts asks of its store.
+func CheckKeys(ctx context.Context, s store.Store, logger *zap.Logger) error {
+	return (&Worker{store: s, logger: logger}).checkKeys(ctx)
+}
 
 // Patiently is what waits for a busy server.
 func Patiently(ctx context.Context, look func(context.Context) error) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
@@ -160,13 +161,33 @@ func (d *doctor) checkStore(ctx context.Context) {
 	if err == nil {
 		if dir, ok := transcripts.Inner().(*store.Dir); ok {
 			err = writable(dir.Root())
+		} else {
+			err = answers(ctx, transcripts.Inner())
 		}
 	}
 	if err != nil {
-		d.failed("store", err, "name another one with --store")
+		d.failed("store", err, "make it reachable, or name another one with --store")
 		return
 	}
 	d.found("store", fine, placeOf(transcripts), "")
+}
+
+// storePatience is how long doctor waits for the store's answer. Probes call doctor: it
+// says what is wrong before they give it up.
+const storePatience = 5 * time.Second
+
+// noSession is a session that nobody begins; doctor asks the store for its head.
+const noSession = "fermata-doctor"
+
+// answers reads one head from a store: to open a bucket sends nothing to it.
+func answers(ctx context.Context, s store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	_, err := s.Head(ctx, noSession)
+	if errors.Is(err, agent.NotFound) || errors.Is(err, agent.ChunkDamaged) {
+		return nil
+	}
+	return err
 }
 
 // writable tries to write in a folder, and leaves nothing there.

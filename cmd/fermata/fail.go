@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -81,11 +82,12 @@ func (c *cli) line(v any) {
 }
 
 // faultsOf lists the errors that an error is made of, each with its code. An
-// error that stands around several says less than they do, and is left out.
+// error that stands around several says less than they do, and is left out. Several
+// without a code are of a library: the error around them says what they mean.
 func faultsOf(err error) []*agent.Error {
 	for at := err; at != nil; at = errors.Unwrap(at) {
 		many, ok := at.(interface{ Unwrap() []error })
-		if !ok {
+		if !ok || !slices.ContainsFunc(many.Unwrap(), coded) {
 			continue
 		}
 		var list []*agent.Error
@@ -101,6 +103,12 @@ func faultsOf(err error) []*agent.Error {
 	whole := *e
 	whole.Message = err.Error() // with what was being done around it
 	return []*agent.Error{&whole}
+}
+
+// coded reports whether an error has a code.
+func coded(err error) bool {
+	var e *agent.Error
+	return errors.As(err, &e)
 }
 
 // joined is one error for several.

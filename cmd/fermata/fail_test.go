@@ -129,6 +129,9 @@ func TestFaultsOf(t *testing.T) {
 	require.Equal(t, []agent.Code{agent.UnknownTool, agent.UnknownModel, agent.Internal}, []agent.Code{list[0].Code, list[1].Code, list[2].Code})
 	list = faultsOf(fmt.Errorf("starting: %w", a))
 	require.Equal(t, "starting: a", list[0].Message)
+	list = faultsOf(agent.Errorf(agent.StoreUnavailable, "reading: %w", errors.Join(errors.New("refused"), errors.New("unknown"))))
+	require.Len(t, list, 1, "the parts of a library's error have no code")
+	require.Equal(t, agent.StoreUnavailable, list[0].Code)
 	require.Equal(t, "a\nb", joined([]*agent.Error{a, b}).Message)
 }
 

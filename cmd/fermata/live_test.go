@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,17 @@ func TestAWrongBucket(t *testing.T) {
 		require.Contains(t, r.err, "[invalid_input]")
 		require.Contains(t, r.err, why)
 	}
+}
+
+// Doctor reads from the store: a bucket that nobody serves can be opened all the same.
+func TestDoctorReadsFromTheStore(t *testing.T) {
+	alone(t)
+	in(t, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_EC2_METADATA_DISABLED=true")
+	r := inProcess(t, "doctor", "--store", "s3://acme?region=eu-central-1&use_path_style=true&endpoint=https://"+freeAddress(t))
+	require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, r.out)
+	require.Equal(t, 1, strings.Count(r.out, "FAIL"), r.out)
+	require.Regexp(t, "(?m)^FAIL store       looking for .* in the bucket s3://acme: .*connection refused$", r.out)
+	require.NotContains(t, r.out+r.err, "hunter2")
 }
 
 // A worker of the command tells of holds over the broker, and hears of those of the trees

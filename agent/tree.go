@@ -79,7 +79,8 @@ type Node struct {
 	// Used is what the run and all below it have used, as far as that was heard.
 	Used Tally `json:"used,omitzero"`
 	// Granted is what the one above has granted it, less what it gave back; Left is what
-	// it may still use, by that and by its own limits. Both are nil where nothing bounds it.
+	// it may still use, by that and by its own limits. Both are nil where nothing bounds it;
+	// Left also at the run's end, when what was left has gone back to the one above.
 	Granted *Room `json:"granted,omitempty"`
 	Left    *Room `json:"left,omitempty"`
 }

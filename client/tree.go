@@ -115,7 +115,10 @@ func nodeOf(info *workflowpb.WorkflowExecutionInfo, run string, now time.Time) a
 		n.Parent = l.Session[:cut]
 	}
 	memo := MemoOf(info)
-	n.Used, n.Granted, n.Left = memo.Tree, memo.Granted, memo.Left
+	n.Used, n.Granted = memo.Tree, memo.Granted
+	if !l.Status.Ended() {
+		n.Left = memo.Left
+	}
 	if l.Status == agent.Suspended {
 		note := suspensionOf(info, memo).Note(false) // a memo has no more than may be shown
 		n.Suspension = &note

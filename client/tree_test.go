@@ -53,6 +53,17 @@ func TestTree(t *testing.T) {
 	require.Equal(t, "WorkflowType = 'fermata.run' AND ExecutionStatus != 'ContinuedAsNew' AND RootWorkflowId = 'a'", f.queries[0])
 }
 
+// What an agent had left went back when it ended.
+func TestNothingIsLeftAtTheEnd(t *testing.T) {
+	left := agent.RoomOf(agent.Amounts{2, 600, agent.NotBounded, 1, agent.NotBounded})
+	for status, want := range map[enums.WorkflowExecutionStatus]*agent.Room{running: left, completed: nil} {
+		info := execution(t, "a", "r", status, agent.Memo{V: 1, Run: "r", Status: agent.Running, Granted: left, Left: left}, nil)
+		n := nodeOf(info, "r", time.Now())
+		require.Equal(t, want, n.Left)
+		require.Equal(t, left, n.Granted)
+	}
+}
+
 // A session's runs come one after the other; each has a tree of its own.
 func TestTreeOfOneRunOfMany(t *testing.T) {
 	all := []*workflowpb.WorkflowExecutionInfo{

@@ -147,14 +147,7 @@ func (c *cli) showText(v *shown) {
 		status += " (" + v.Reason + ")"
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
-	turns := fmt.Sprint(v.Turn)
-	switch {
-	case v.Limits.OwnTurns != nil:
-		turns += fmt.Sprintf(" of %d", v.Limits.OwnTurns.Max)
-	case v.Limits.Turns != nil && v.Tree.Agents <= 1:
-		turns += fmt.Sprintf(" of %d", v.Limits.Turns.Max)
-	}
-	row("turn", "%s", turns)
+	row("turn", "%d", v.Turn)
 	for _, d := range v.Doing {
 		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.What, d.Call)), age(d.Since))
 	}
@@ -162,14 +155,11 @@ func (c *cli) showText(v *shown) {
 	if v.Source != sourceMemo {
 		row("tokens", "%d in, %d out", v.Usage.Input, v.Usage.Output)
 	}
-	cost := story.Money(v.Cost)
-	if v.Limits.CostUSD != nil && v.Tree.Agents <= 1 {
-		cost += " of " + story.Money(v.Limits.CostUSD.Max)
-	}
-	row("cost", "%s", cost)
+	row("cost", "%s", story.Money(v.Cost))
 	if v.Tree.Agents > 1 {
-		row("tree", "%d agents, %s used, %s left", v.Tree.Agents, usedText(v.Tree), roomText(v.Left))
+		row("tree", "%s below, %s used; %s left", story.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), roomText(v.Left))
 	}
+	showLimits(row, v)
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
 		row("label", "%s=%s", name, v.Labels[name])
 	}
@@ -183,6 +173,36 @@ func (c *cli) showText(v *shown) {
 	c.showAsked(v)
 	if o := v.Outcome; o != nil {
 		c.answer(o)
+	}
+}
+
+// showLimits shows how much of each limit is used. A limit counts from its last renewal;
+// the rows above count from the run's start.
+func showLimits(row func(string, string, ...any), v *shown) {
+	limit := func(text string, renewed bool) {
+		if renewed {
+			text += ", since it was renewed"
+		}
+		row("limit", "%s", text)
+	}
+	l := v.Limits
+	if u := l.OwnTurns; u != nil {
+		limit(fmt.Sprintf("%d of %s of its own", u.Used, story.Count(u.Max, "turn")), v.Tree.Agents <= 1 && v.Tree.Turns > u.Used)
+	}
+	if u := l.Turns; u != nil {
+		limit(fmt.Sprintf("%d of %s", u.Used, story.Count(u.Max, "turn")), v.Tree.Turns > u.Used)
+	}
+	if u := l.Tokens; u != nil {
+		limit(fmt.Sprintf("%d of %s", u.Used, story.Count(int(u.Max), "token")), v.Tree.Usage.Total() > u.Used)
+	}
+	if u := l.CostUSD; u != nil {
+		limit(fmt.Sprintf("%s of %s", story.Money(u.Used), story.Money(u.Max)), v.Tree.Cost > u.Used)
+	}
+	if u := l.Clock; u != nil {
+		limit(fmt.Sprintf("%s of %s of work", time.Duration(u.Used), time.Duration(u.Max)), false)
+	}
+	if u := l.Agents; u != nil {
+		limit(fmt.Sprintf("%d of %s below", u.Used, story.Count(u.Max, "agent")), false)
 	}
 }
 

@@ -16,3 +16,24 @@ func TestAFaultIsShown(t *testing.T) {
 	c.showText(&shown{RunStatus: agent.RunStatus{Status: agent.Running, Fault: agent.Errorf(agent.WorkerLost, "the worker was lost 5 times")}})
 	require.Regexp(t, `fault +\[worker_lost\] the worker was lost 5 times`, out.String())
 }
+
+// Limits count from their last renewal, and only what is below counts as agents.
+func TestLimitsAreShown(t *testing.T) {
+	var out strings.Builder
+	c := &cli{out: &out}
+	c.showText(&shown{RunStatus: agent.RunStatus{
+		Status: agent.Running, Tree: agent.Tally{Agents: 4, Turns: 4}, Left: agent.RoomOf(agent.Amounts{2, agent.NotBounded, agent.NotBounded, 0, agent.NotBounded}),
+		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},
+	}})
+	require.Regexp(t, `(?m)^tree +3 agents below, 4 turns, 0 tokens, 0 USD used; 2 turns left$`, out.String())
+	require.Regexp(t, `(?m)^limit +1 of 3 turns, since it was renewed$`, out.String())
+	require.Regexp(t, `(?m)^limit +3 of 3 agents below$`, out.String())
+}
+
+// A tree counts the agents below each run as limits.agents does.
+func TestAgentsOfATree(t *testing.T) {
+	left := agent.RoomOf(agent.Amounts{1, 1, 1, 2, 1})
+	require.Equal(t, "0", agentsText(agent.Node{}))
+	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Left: left}))
+	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")
+}

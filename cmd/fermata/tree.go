@@ -20,10 +20,13 @@ func (c *cli) treeCommand() *cobra.Command {
 		Use:   "tree SESSION",
 		Short: "Show a run and all runs below it",
 		Long: `Tree lists the last run of a session and the runs that it gave work to, and those
-below them. No run and no worker is asked, so it may be behind by a moment. USED is what
-a run and all below it have used when it last rested, or in all where it has ended; GRANTED
-is what the one above has let it use of what limits bound, LEFT what is left of that and
-of its own limits.`,
+below them. Tree asks no run and no worker: each row shows what its run last wrote into
+Temporal's listing, which it does when it rests and when it ends. While agents work, the
+figures are behind by up to one rest; fermata show asks one run for exact ones.
+
+AGENTS is how many agents were started below a run, of how many its limits allow. USED is
+what the run and all below it have used. GRANTED is what the run above lets it use, and
+LEFT what it may still use; an agent that has ended gave back what it had left.`,
 		Example: `  fermata tree trip-42
   fermata tree trip-42 --json | jq '.nodes[] | select(.status=="suspended").session'`,
 		Args: wants(1, "a session"),
@@ -51,15 +54,25 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		return nil
 	}
 	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tUSED\tGRANTED\tLEFT\tWAITS FOR")
+	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tAGENTS\tUSED\tGRANTED\tLEFT\tWAITS FOR")
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, agentsText(n), usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
 	}
 	return w.Flush()
+}
+
+// agentsText is how many agents were started below a node, of how many. A [agent.Tally]
+// counts the run itself, and limits.agents those below it.
+func agentsText(n agent.Node) string {
+	below := max(0, n.Used.Agents-1)
+	if n.Left == nil || n.Left.Agents == nil {
+		return fmt.Sprint(below)
+	}
+	return fmt.Sprintf("%d of %d", below, below+*n.Left.Agents)
 }
 
 // usedText is what a run and those below it have used.

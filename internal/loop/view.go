@@ -163,7 +163,10 @@ func heardAs(topic string) string {
 func (s State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
-		Used: s.treeTally(), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()),
+		Used: s.treeTally(), Granted: agent.RoomOf(s.granted()),
+	}
+	if !s.Status().Ended() {
+		own.Left = agent.RoomOf(s.room())
 	}
 	if open := s.Suspension(); open != nil {
 		note := open.Note(s.redacted())

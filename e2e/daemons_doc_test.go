@@ -14,7 +14,13 @@ import (
 
 // Every command of docs/daemons.md does what the page says, in an empty directory and
 // in the page's order. Its comments are those of [TestTemporalDoc].
-func TestDaemonsDoc(t *testing.T) {
+func TestDaemonsDoc(t *testing.T) { playPage(t, "../docs/daemons.md") }
+
+// Every command of docs/holding.md does what the page says, in the same way.
+func TestHoldingCommands(t *testing.T) { playPage(t, "../docs/holding.md") }
+
+// playPage plays a page whose commands begin a worker, which worker.pid names.
+func playPage(t *testing.T, path string) {
 	bin := fermata(t)
 	// A server of its own: the page's worker is known as one of the task queue for a
 	// while after its end.
@@ -26,7 +32,7 @@ func TestDaemonsDoc(t *testing.T) {
 	t.Cleanup(func() { // where the page has not come to its end
 		_ = exec.Command("sh", "-c", "kill $(cat "+filepath.Join(p.home, "worker.pid")+")").Run()
 	})
-	for _, b := range docBlocks(t, "../docs/daemons.md") {
+	for _, b := range docBlocks(t, path) {
 		if !t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { p.play(t, b) }) {
 			return // the others rest on it
 		}

@@ -42,13 +42,13 @@ var rules = []rule{
 
 	{"sum up when a daemon becomes idle", (*step).tidiesUp, func(s *step) { s.summarise(SumFresh) }},
 	{"stop at a limit", func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.reached(s.limit(), s.Spec.OnLimit) }},
-	{"stop at a limit of which a sub-agent wants more", func(s *step) bool { return s.wanted() != nil }, func(s *step) { s.reached(s.wanted(), s.Spec.OnLimit) }},
+	{"stop at a limit that a sub-agent waits for", func(s *step) bool { return s.wanted() != nil }, func(s *step) { s.reached(s.wanted(), s.Spec.OnLimit) }},
 	{"begin anew from a summary", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
 	{"begin the next turn", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() }, (*step).nextTurn},
 
 	{"grant what a sub-agent asks for", func(s *step) bool { i, _ := s.served(); return !s.over() && i >= 0 }, (*step).grantBelow},
 	{"tell a sub-agent that no more agents are granted", func(s *step) bool { return !s.over() && s.denied() >= 0 }, (*step).denyBelow},
-	{"want back what sub-agents do not use", func(s *step) bool { return s.recalled() >= 0 }, (*step).recallBelow},
+	{"recall what sub-agents do not use", func(s *step) bool { return s.recalled() >= 0 }, (*step).recallBelow},
 	{"give back what is not used", (*step).givesBack, (*step).giveBack},
 	{"ask above for more", (*step).asksAbove, (*step).askAbove},
 

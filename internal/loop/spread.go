@@ -10,15 +10,16 @@ import (
 // How a hold spreads over a tree.
 //
 // A hold has a number that counts over its session's life, so (session, number) names it
-// and a higher number is a later hold. It reaches the sub-agents in three ways, and a run
-// may hear of it in any order, twice, or from one of them alone.
+// and a higher number is a later hold. (3) carries every hold to the sub-agents; an
+// interrupt, and the end of a run, take (1) and (2) as well, since what is in flight is to
+// stop. A run may hear of a hold in any order, twice, or from one of them alone.
 //
 //  1. The process registry. The run that is held performs [Broadcast]: every step in
 //     this process that works for its session, or for one below it, and that carries a
 //     lower number (see [Holds].Heard), has its context cancelled at once. It costs no
 //     write. A step that begins looks into the registry first.
-//  2. The live channel. The same broadcast goes to the other worker processes. It may be
-//     late or lost: then (3) stops what is in flight there.
+//  2. A query to each other worker process that works for the tree, or a message where a
+//     broker is set up. It may be late or lost: then (3) stops what is in flight there.
 //  3. The signal to the child, hop by hop ([TellChild], [HoldOrder] with all holds above
 //     and not one change). It is the truth: it is in the child's history, and a child that
 //     has not begun gets it in its first input or when it has begun ([Child].Owed).

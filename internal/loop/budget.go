@@ -125,8 +125,8 @@ func (b Budget) blind() agent.Charge {
 	return agent.Charge{Usage: agent.Usage{Input: b.Request + int64(b.Since+bytesPerToken-1)/bytesPerToken}, Estimated: true}
 }
 
-// ceiling is how much the run's own limits allow the tree in all, counted from its birth.
-func (b Budget) ceiling() agent.Amounts {
+// allowance is how much the run's own limits allow the tree in all, counted from its birth.
+func (b Budget) allowance() agent.Amounts {
 	c := b.Limits.Amounts()
 	for r := range c {
 		if c[r] != agent.NotBounded {
@@ -148,7 +148,7 @@ func (b Budget) deadline() time.Time {
 	if b.Limits.WallClock == 0 || b.Runs.IsZero() {
 		return time.Time{}
 	}
-	return b.Runs.Add(time.Duration(b.ceiling()[agent.ResourceTime]) - b.Worked)
+	return b.Runs.Add(time.Duration(b.allowance()[agent.ResourceTime]) - b.Worked)
 }
 
 // ownTurns is how many model calls the run itself has made of those that it may.
@@ -173,7 +173,7 @@ func (s State) treeTally() agent.Tally {
 func (s State) reckon() reckoning {
 	own := s.tally().Amounts()
 	own[agent.ResourceTime] = int64(s.Budget.Worked)
-	return reckoning{Ledger: s.Ledger, own: own, ceiling: s.Budget.ceiling()}
+	return reckoning{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
 }
 
 // spentAmounts is what the tree has used of each resource.
@@ -342,8 +342,8 @@ func (s State) room() (room agent.Amounts) {
 	return room
 }
 
-// granted is what the one above has granted, less what was given back.
-func (s State) granted() agent.Amounts {
+// netGrant is what the one above has granted, less what was given back.
+func (s State) netGrant() agent.Amounts {
 	net := agent.Limits{}.Amounts()
 	if a := s.Ledger.Above; a != nil {
 		net = a.Granted

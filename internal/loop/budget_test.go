@@ -31,7 +31,7 @@ func TestARenewedLimit(t *testing.T) {
 	spent := agent.Amounts{}
 	spent[agent.ResourceTokens], spent[agent.ResourceTurns] = 120, 4
 	b.renew(agent.LimitTokens, spent, 4)
-	c := b.ceiling()
+	c := b.allowance()
 	require.Equal(t, []int64{220, 5, agent.NotBounded}, []int64{c[agent.ResourceTokens], c[agent.ResourceTurns], c[agent.ResourceCost]})
 }
 

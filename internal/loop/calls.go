@@ -336,7 +336,7 @@ func (s *step) returned(in Returned) error {
 	}
 	s.heed(in.Hold)
 	if s.Calls.active() == 0 {
-		s.End.aborted()
+		s.End.endAbort()
 	}
 	return nil
 }
@@ -351,7 +351,7 @@ func (s *step) slow(call string) error {
 	if a := s.End.Aborting; a != nil {
 		s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+a.Why+".")
 		if s.Calls.active() == 0 {
-			s.End.aborted()
+			s.End.endAbort()
 		}
 		return nil
 	}

@@ -68,8 +68,8 @@ func (s State) topics() []string {
 	return d.Topics
 }
 
-// dealt is a daemon's end of a task: it idles, unless its watchdog ends it.
-func (s *step) dealt() {
+// endTask ends a task of a daemon: the daemon idles, unless its watchdog ends it.
+func (s *step) endTask() {
 	d := s.daemon()
 	s.Daemon.keepsDue(false)
 	if s.Daemon.idlesOut(d.Watchdog) && len(s.Messages.Events) == 0 {

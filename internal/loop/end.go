@@ -34,15 +34,15 @@ func (e End) clone() End {
 // aborts begins to give up what is in flight.
 func (e *End) aborts(until time.Time, why string) { e.Aborting = &Aborting{Until: until, Why: why} }
 
-// aborted ends that, and returns what was being given up; nil if nothing was.
-func (e *End) aborted() *Aborting {
+// endAbort ends the abort, and returns what was being given up; nil if nothing was.
+func (e *End) endAbort() *Aborting {
 	was := e.Aborting
 	e.Aborting = nil
 	return was
 }
 
-// decided sets the outcome.
-func (e *End) decided(o *agent.Outcome) { e.Outcome = o }
+// decide sets the outcome.
+func (e *End) decide(o *agent.Outcome) { e.Outcome = o }
 
 // fails makes the outcome a failure: what it says could not be stored.
 func (e *End) fails(err *agent.Error) {
@@ -62,7 +62,7 @@ func (e *End) settles(tree agent.Tally) {
 // idles.
 func (s *step) complete(reason, text string, r agent.Reply) {
 	if s.daemon() != nil {
-		s.dealt()
+		s.endTask()
 		return
 	}
 	if missing := s.missingTools(); len(missing) > 0 {
@@ -151,7 +151,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	}
 	fill(o)
 	fitOutcome(o, s.Parent.Birth != nil)
-	s.End.decided(o)
+	s.End.decide(o)
 	if s.Unwritten() {
 		s.ended()
 		return
@@ -167,7 +167,7 @@ func (s *step) stopWaiting() {
 	s.Rest.close(s.At)
 	s.Requests.drop()
 	s.Holds.clear()
-	s.End.aborted()
+	s.End.endAbort()
 }
 
 // ended moves the run to Ended and completes the workflow.

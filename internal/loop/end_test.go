@@ -17,10 +17,10 @@ func TestAnEndIsReached(t *testing.T) {
 	require.Equal(t, []any{at.Add(30 * time.Second), agent.ReasonRequested}, []any{e.Stopping.Drain, e.Stopping.Reason})
 	require.Equal(t, []bool{false, true}, []bool{e.Stopping.over(at), e.Stopping.over(at.Add(time.Minute))})
 	e.aborts(at, "stopped")
-	require.Equal(t, "stopped", e.aborted().Why)
-	require.Nil(t, e.aborted())
+	require.Equal(t, "stopped", e.endAbort().Why)
+	require.Nil(t, e.endAbort())
 	o := &agent.Outcome{Status: agent.Completed}
-	e.decided(o)
+	e.decide(o)
 	e.fails(agent.Errorf(agent.StoreUnavailable, "no"))
 	require.Equal(t, []agent.Status{agent.Completed, agent.Failed}, []agent.Status{o.Status, e.Outcome.Status})
 }

@@ -269,14 +269,14 @@ func (s *step) giveUpForRoom() {
 // givenUp ends the wait for what was in flight: a model call is dropped, a tool's outcome
 // is unknown.
 func (s *step) givenUp() {
-	why := s.End.aborted().Why
+	why := s.End.endAbort().Why
 	s.chargeBlind()
 	switch s.Turn.Phase {
 	case Asking:
 		s.endTurn()
 		s.Turn.end()
 	case Summing:
-		s.summed("", nil, true)
+		s.takeSummary("", nil, true)
 	case Working:
 		for i, c := range s.Calls.List {
 			if c.State == Active {

@@ -48,8 +48,8 @@ type Account struct {
 
 // Levels of asking.
 const (
-	askEarly = 1 // while something is left, so that the run need not rest
-	askDry   = 2
+	askLow = 1 // while something is left, so that the run need not rest
+	askDry = 2
 )
 
 // plenty is what is left of a resource that nothing bounds.
@@ -140,8 +140,8 @@ func (l Ledger) worst() agent.Tally {
 	return t
 }
 
-// granted takes what the one above says, and reports whether that is news.
-func (l *Ledger) granted(o agent.GrantOrder) (news bool) {
+// takeGrant takes what the one above says, and reports whether that is news.
+func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
 	a := l.Above
 	was := *a
 	for n := range a.Granted {
@@ -233,7 +233,7 @@ func (a Account) worst() agent.Tally {
 // how much its own limits allow it and all below it, counted from its birth.
 type reckoning struct {
 	Ledger
-	own, ceiling agent.Amounts
+	own, allowance agent.Amounts
 }
 
 // spent is what the run and all below it are known to have used.
@@ -260,10 +260,10 @@ func (k reckoning) unspent(r agent.Resource) (n int64) {
 // leftOwn is what the run's own limits leave, and leftAbove what it was granted: of both
 // that which was granted below is not left.
 func (k reckoning) leftOwn(r agent.Resource) int64 {
-	if k.ceiling[r] == agent.NotBounded {
+	if k.allowance[r] == agent.NotBounded {
 		return plenty
 	}
-	return k.ceiling[r] - k.spent(r) - k.unspent(r)
+	return k.allowance[r] - k.spent(r) - k.unspent(r)
 }
 
 func (k reckoning) leftAbove(r agent.Resource) int64 {
@@ -277,7 +277,7 @@ func (k reckoning) left(r agent.Resource) int64 { return min(k.leftOwn(r), k.lef
 
 // exhausted reports whether the run's own limit of a resource is used up for sure.
 func (k reckoning) exhausted(r agent.Resource) bool {
-	return k.ceiling[r] != agent.NotBounded && k.spent(r) >= k.ceiling[r]
+	return k.allowance[r] != agent.NotBounded && k.spent(r) >= k.allowance[r]
 }
 
 // share is what one of some sub-agents is granted at its birth, when so many parts are

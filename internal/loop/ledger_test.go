@@ -51,7 +51,7 @@ func TestALedgerConserves(t *testing.T) {
 }
 
 func (b *branch) add(parent *spender, grant *agent.Amounts, ceiling agent.Amounts) {
-	s := &spender{session: "s", parent: parent, reckoning: reckoning{ceiling: ceiling}}
+	s := &spender{session: "s", parent: parent, reckoning: reckoning{allowance: ceiling}}
 	if parent != nil {
 		s.session = parent.session + "/" + string(rune('a'+len(b.agents)))
 	}
@@ -211,7 +211,7 @@ func (b *branch) deliverUp(s *spender) {
 
 func (b *branch) deliverDown(s *spender) {
 	if o, ok := pick(b, &s.down); ok && !s.over {
-		s.granted(o)
+		s.takeGrant(o)
 	}
 }
 

@@ -165,8 +165,8 @@ func (l *Log) sealed(in Sealed, carrying bool) {
 	l.Tail, l.Bytes, l.Sealed = slices.Clone(l.Tail[rest:]), l.Bytes-l.Sealed, 0
 }
 
-// failed gives up a seal. The next one says all that waits: the store may have lost some.
-func (l *Log) failed() { l.Sealing, l.Sealed, l.Kept = 0, 0, nil }
+// dropSeal gives up a seal. The next one says all that waits: the store may have lost some.
+func (l *Log) dropSeal() { l.Sealing, l.Sealed, l.Kept = 0, 0, nil }
 
 // retry makes the next attempt to seal later, ever more seldom.
 func (l *Log) retry(err *agent.Error, at time.Time) {
@@ -258,7 +258,7 @@ func (s *step) sealed(in Sealed) error {
 // could go on with. Where the store may come back it is tried again, and until then the
 // run says why it neither rests nor ends.
 func (s *step) sealFailed(err *agent.Error) error {
-	s.Log.failed()
+	s.Log.dropSeal()
 	s.Log.lags(len(s.Inbox().Events) > 0)
 	switch {
 	case err.Retryable, err.Code == agent.WorkerLost: // also what a seal has lost workers over is tried again

@@ -23,7 +23,7 @@ func TestALogIsSealed(t *testing.T) {
 	require.Equal(t, []any{int64(3), 10, "h", true, true}, []any{l.stored(), l.Bytes, l.Head, l.open(), l.canSeal()})
 	for _, wait := range []time.Duration{againFirst, 2 * againFirst, 4 * againFirst} {
 		l.seals()
-		l.failed()
+		l.dropSeal()
 		l.retry(agent.Errorf(agent.WorkerLost, "no"), at)
 		require.True(t, l.losesWorkers())
 		require.False(t, l.canSeal())

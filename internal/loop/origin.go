@@ -53,8 +53,8 @@ func (o *Origin) located(p Located) {
 // moved makes the origin that of a run which goes on with one that was elsewhere.
 func (o *Origin) moved(former, export string) { o.Former, o.Imported = former, export }
 
-// opened forgets what only the beginning needs.
-func (o *Origin) opened() { o.Start, o.Brief, o.Sources, o.Point = nil, "", nil, nil }
+// dropStart forgets what only the beginning needs.
+func (o *Origin) dropStart() { o.Start, o.Brief, o.Sources, o.Point = nil, "", nil, nil }
 
 func (s *step) begin(in Begin) {
 	s.V, s.Session, s.Run = StateVersion, in.Session, in.Run
@@ -191,7 +191,7 @@ func (s *step) first() {
 	}
 	rules := spec.Light()
 	s.Spec = &rules
-	s.Origin.opened()
+	s.Origin.dropStart()
 	s.live(Live)
 }
 
@@ -269,7 +269,7 @@ func (s *step) continued() {
 	s.Parent.forgetLook()
 	s.Children.carried(s.At)
 	s.Log.stays()
-	s.Rest.carried()
+	s.Rest.markCarried()
 	if s.Life == Carrying { // else it was imported as it stood
 		s.live(Live)
 	}

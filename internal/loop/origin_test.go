@@ -21,6 +21,6 @@ func TestWhatAnOriginKeeps(t *testing.T) {
 	o.located(Located{Lost: "gone"})
 	o.located(Located{Head: "h"})
 	require.Equal(t, []string{"h", "gone"}, []string{o.Point.Head, o.Point.Lost})
-	o.opened()
+	o.dropStart()
 	require.Equal(t, Origin{Task: "go", Labels: map[string]string{"a": "b"}}, o)
 }

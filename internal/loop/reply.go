@@ -21,7 +21,7 @@ func (s *step) replied(in Replied) {
 	if s.heed(r.Hold); s.over() {
 		return
 	}
-	aborted := s.End.aborted()
+	aborted := s.End.endAbort()
 	switch {
 	case s.Turn.Phase == Summing:
 		s.summaryCame(r)
@@ -35,7 +35,7 @@ func (s *step) replied(in Replied) {
 		s.summarise(SumCompact)
 		return
 	}
-	s.Turn.noted()
+	s.Turn.dropNote()
 	m := s.message(r)
 	if r.Finish == agent.FinishHeld {
 		if m.Partial = true; len(m.Parts) > 0 {
@@ -170,9 +170,9 @@ func (s *step) modelFailed(err *agent.Error) {
 	}
 	s.Budget.pays(agent.Usage{})
 	s.chargeAll(err.Spent)
-	aborted := s.End.aborted()
+	aborted := s.End.endAbort()
 	if s.Turn.Phase == Summing {
-		s.summed("", nil, aborted != nil)
+		s.takeSummary("", nil, aborted != nil)
 		return
 	}
 	s.endTurn()
@@ -197,16 +197,16 @@ func (s *step) summaryCame(r agent.Reply) {
 	if s.Turn.Summary != SumCompact {
 		s.endTurn() // what it has cost
 	}
-	s.summed(text, r.Compaction, r.Finish == agent.FinishHeld)
+	s.takeSummary(text, r.Compaction, r.Finish == agent.FinishHeld)
 }
 
-// summed takes the summary, which is empty if the model gave none, and what of the
+// takeSummary takes the summary, which is empty if the model gave none, and what of the
 // conversation stays beside it. aborted means that it was given up.
-func (s *step) summed(text string, c *agent.Compaction, aborted bool) {
+func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
 	s.Turn.end()
 	switch {
 	case s.Turn.Summary == SumHandoff:
-		s.End.summed(text)
+		s.End.keepSummary(text)
 	case s.Turn.Summary == SumCompact:
 		s.compactCame(text, c, aborted)
 	case s.End.Stopping != nil: // it is asked for another

@@ -73,8 +73,8 @@ func (r *Rest) blame(by agent.Initiator, cause, reason string) {
 	}
 }
 
-// carried remembers that a new execution began while the run waited.
-func (r *Rest) carried() {
+// markCarried remembers that a new execution began while the run waited.
+func (r *Rest) markCarried() {
 	if r.Wait != nil {
 		r.Wait.Carried = true
 	}

@@ -16,7 +16,7 @@ func TestHowARunRests(t *testing.T) {
 	require.Zero(t, r.carryAt())
 	r.Wait.Resting, r.Wait.Saved = true, true
 	require.Equal(t, at.Add(carryAfter), r.carryAt())
-	r.carried()
+	r.markCarried()
 	require.Zero(t, r.carryAt())
 	require.Equal(t, time.Minute, r.close(at.Add(time.Minute)))
 	require.Equal(t, []any{time.Minute, false}, []any{r.Parked, r.resting()})

@@ -42,7 +42,7 @@ var rules = []rule{
 
 	{"sum up when a daemon becomes idle", (*step).tidiesUp, func(s *step) { s.summarise(SumFresh) }},
 	{"stop at a limit", func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.reached(s.limit(), s.Spec.OnLimit) }},
-	{"stop at a limit that a sub-agent waits for", func(s *step) bool { return s.wanted() != nil }, func(s *step) { s.reached(s.wanted(), s.Spec.OnLimit) }},
+	{"stop at a limit that a sub-agent waits for", func(s *step) bool { return s.limitBelow() != nil }, func(s *step) { s.reached(s.limitBelow(), s.Spec.OnLimit) }},
 	{"begin anew from a summary", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
 	{"begin the next turn", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() }, (*step).nextTurn},
 

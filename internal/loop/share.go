@@ -132,7 +132,7 @@ func (s *step) shareReport() *agent.ShareReport {
 	r := &agent.ShareReport{Spent: s.treeTally()}
 	if a := s.Ledger.Above; a != nil {
 		r.Granted, r.Returned = a.Granted, a.Returned
-		wants, level := s.wants()
+		wants, level := s.wantsAbove()
 		for n := range wants {
 			if a.Asked[n] > 0 {
 				r.Wants[n], r.Rests[n] = wants[n], level[n]/askDry
@@ -142,9 +142,9 @@ func (s *step) shareReport() *agent.ShareReport {
 	return r
 }
 
-// wants is what the run would have from above for itself and for those below it, and how
+// wantsAbove is what the run would have from above for itself and for those below it, and how
 // much it needs it.
-func (s *step) wants() (wants, level agent.Amounts) {
+func (s *step) wantsAbove() (wants, level agent.Amounts) {
 	if s.Ledger.Above == nil || s.over() || s.End.Stopping != nil {
 		return wants, level
 	}
@@ -160,11 +160,11 @@ func (s *step) wants() (wants, level agent.Amounts) {
 			if a.dry(r) && k.left(r) <= 0 {
 				want(r, a.Wants[r], askDry)
 			} else if k.left(r) <= 0 {
-				want(r, a.Wants[r], askEarly)
+				want(r, a.Wants[r], askLow)
 			}
 		}
 		if r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.works()) {
-			want(r, s.Budget.Last[r], askEarly)
+			want(r, s.Budget.Last[r], askLow)
 		}
 	}
 	if s.Ledger.Above.Denied {
@@ -176,7 +176,7 @@ func (s *step) wants() (wants, level agent.Amounts) {
 // asksAbove reports whether the run has something to ask for that it has not asked for
 // yet, or not as urgently.
 func (s *step) asksAbove() bool {
-	_, level := s.wants()
+	_, level := s.wantsAbove()
 	for r := range level {
 		if level[r] > 0 && level[r] > s.Ledger.Above.Asked[r] {
 			return true
@@ -186,7 +186,7 @@ func (s *step) asksAbove() bool {
 }
 
 func (s *step) askAbove() {
-	_, level := s.wants()
+	_, level := s.wantsAbove()
 	s.Ledger.asks(level)
 	s.tellShare()
 }
@@ -309,8 +309,8 @@ func (s *step) giveBack() {
 	s.askAbove()
 }
 
-// granted takes what the one above says of what the run may use.
-func (s *step) grantedAbove(o agent.GrantOrder) error {
+// takeGrant takes what the one above says of what the run may use.
+func (s *step) takeGrant(o agent.GrantOrder) error {
 	switch {
 	case s.over():
 		return s.refuse("the run is ending")
@@ -320,16 +320,16 @@ func (s *step) grantedAbove(o agent.GrantOrder) error {
 		return s.refuse("no limit above bounds the run")
 	}
 	s.resumed = agent.Resumed{Cause: agent.ByParent}
-	if !s.Ledger.granted(o) {
+	if !s.Ledger.takeGrant(o) {
 		return s.refuse("what was granted is known")
 	}
 	return nil
 }
 
-// wanted is the limit of this run that is used up, and for which a sub-agent rests; nil if
+// limitBelow is the limit of this run that is used up, and for which a sub-agent rests; nil if
 // there is none, or somebody is asked already. What the run itself is at comes to its end
 // first: it was paid.
-func (s *step) wanted() *agent.Error {
+func (s *step) limitBelow() *agent.Error {
 	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() {
 		return nil
 	}

@@ -108,7 +108,7 @@ func (s *step) receive(in Input) error {
 	case Ordered:
 		return s.ordered(in.Order)
 	case Granted:
-		return s.grantedAbove(in.Order)
+		return s.takeGrant(in.Order)
 	case Leased:
 		return s.leased(in)
 	}

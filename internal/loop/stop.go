@@ -41,11 +41,11 @@ func (e *End) stops(o agent.StopOrder, at time.Time) {
 	e.Stopping = &Stopping{By: o.By, Reason: firstOf(o.Reason, agent.ReasonRequested), Drain: at.Add(d / 2), Until: at.Add(d)}
 }
 
-// drained ends the time that tools have.
-func (e *End) drained() { e.Stopping.Drain = time.Time{} }
+// endDrain ends the time that tools have.
+func (e *End) endDrain() { e.Stopping.Drain = time.Time{} }
 
-// summed takes what the model said to sum up; empty if it said nothing.
-func (e *End) summed(said string) { e.Stopping.Summed, e.Stopping.Said = true, said }
+// keepSummary takes what the model said to sum up; empty if it said nothing.
+func (e *End) keepSummary(said string) { e.Stopping.Summed, e.Stopping.Said = true, said }
 
 // closes keeps what was asked for the handoff.
 func (e *End) closes(r agent.Request) { e.Stopping.Requests = append(e.Stopping.Requests, r) }
@@ -68,14 +68,14 @@ func (s *step) stop(o agent.StopOrder) error {
 	s.removeHold(agent.HoldInherited)
 	s.unparked()
 	s.Turn.asIs()
-	s.Turn.noted()
+	s.Turn.dropNote()
 	s.dropRequests()
 	s.skipWaiting(whyStopped + " before the call was begun")
 	switch {
 	case s.Turn.inFlight():
 		s.giveUp(min(defaultGrace, o.Deadline/4), whyStopped)
 	case s.Calls.active() == 0:
-		s.End.drained()
+		s.End.endDrain()
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *step) tickStopping() {
 		return
 	}
 	if reached(p.Drain, s.At) {
-		s.End.drained()
+		s.End.endDrain()
 		if s.End.Aborting == nil && s.Calls.active() > 0 {
 			s.giveUp(min(defaultGrace, agent.Duration(p.Until.Sub(s.At)/2)), whyStopped)
 		}
@@ -133,7 +133,7 @@ func (s *step) tickStopping() {
 	if s.End.Aborting == nil && s.Turn.Phase == Summing {
 		s.do(Abandon{})
 		s.chargeBlind()
-		s.summed("", nil, true)
+		s.takeSummary("", nil, true)
 	}
 	if s.End.Aborting != nil {
 		s.givenUp()

@@ -126,9 +126,9 @@ func (t *Turn) repeats(digest string) int {
 // absolve forgets what counts towards an end by the model's own fault.
 func (t *Turn) absolve() { t.Nudged, t.Repaired, t.Retried, t.Repeat = 0, 0, 0, Repeat{} }
 
-// notes sets what is said to the model once, and noted forgets it.
+// notes sets what is said to the model once, and dropNote forgets it.
 func (t *Turn) notes(text string) { t.Note = text }
-func (t *Turn) noted()            { t.Note = "" }
+func (t *Turn) dropNote()         { t.Note = "" }
 
 // anew lets the next turn begin from a summary, and asIs takes that back.
 func (t *Turn) anew(why string) { t.Fresh = why }

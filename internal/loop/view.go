@@ -28,7 +28,7 @@ func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Rest.Since, Turn: s.Turn.N,
 		Doing: s.doing(), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
-		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.usedOfLimits(now), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
+		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.usedOfLimits(now), Granted: agent.RoomOf(s.netGrant()), Left: agent.RoomOf(s.room()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
 	}
 	if d := s.daemon(); d != nil {
 		v.Events = &agent.Used[int]{Used: len(s.Messages.Events), Max: d.Queue}
@@ -70,7 +70,7 @@ func (s State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Rest.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
-		Tree: s.treeTally(), Granted: agent.RoomOf(s.granted()), Left: agent.RoomOf(s.room()),
+		Tree: s.treeTally(), Granted: agent.RoomOf(s.netGrant()), Left: agent.RoomOf(s.room()),
 	}
 	if s.Life == Ended {
 		m.Reason = s.End.Outcome.Reason
@@ -163,7 +163,7 @@ func heardAs(topic string) string {
 func (s State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
-		Used: s.treeTally(), Granted: agent.RoomOf(s.granted()),
+		Used: s.treeTally(), Granted: agent.RoomOf(s.netGrant()),
 	}
 	if !s.Status().Ended() {
 		own.Left = agent.RoomOf(s.room())

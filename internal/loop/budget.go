@@ -169,13 +169,6 @@ func (s State) treeTally() agent.Tally {
 	return t
 }
 
-// reckon puts the ledger beside what the run has used and may use.
-func (s State) reckon() reckoning {
-	own := s.tally().Amounts()
-	own[agent.ResourceTime] = int64(s.Budget.Worked)
-	return reckoning{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
-}
-
 // spentAmounts is what the tree has used of each resource.
 func (s State) spentAmounts() (spent agent.Amounts) {
 	k := s.reckon()

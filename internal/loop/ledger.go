@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"math"
 	"slices"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -51,9 +50,6 @@ const (
 	askLow = 1 // while something is left, so that the run need not rest
 	askDry = 2
 )
-
-// plenty is what is left of a resource that nothing bounds.
-const plenty = math.MaxInt64
 
 func (l Ledger) clone() Ledger {
 	l.Above, l.Accounts = copied(l.Above), slices.Clone(l.Accounts)
@@ -227,137 +223,4 @@ func (a Account) worst() agent.Tally {
 	t.Usage.Input, t.Estimated.Tokens = t.Usage.Input+tokens, t.Estimated.Tokens+tokens
 	t.Cost, t.Estimated.Cost = t.Cost+cost, t.Estimated.Cost+cost
 	return t
-}
-
-// reckoning is a ledger with what only its run knows: what the run itself has used, and
-// how much its own limits allow it and all below it, counted from its birth.
-type reckoning struct {
-	Ledger
-	own, allowance agent.Amounts
-}
-
-// spent is what the run and all below it are known to have used.
-func (k reckoning) spent(r agent.Resource) int64 {
-	n := k.own[r]
-	if !r.Shared() {
-		return n
-	}
-	n += k.Gone.Amounts()[r]
-	for _, a := range k.Accounts {
-		n += a.Spent.Amounts()[r]
-	}
-	return n
-}
-
-// unspent is what sub-agents may still use.
-func (k reckoning) unspent(r agent.Resource) (n int64) {
-	for _, a := range k.Accounts {
-		n += a.unspent(r)
-	}
-	return n
-}
-
-// leftOwn is what the run's own limits leave, and leftAbove what it was granted: of both
-// that which was granted below is not left.
-func (k reckoning) leftOwn(r agent.Resource) int64 {
-	if k.allowance[r] == agent.NotBounded {
-		return plenty
-	}
-	return k.allowance[r] - k.spent(r) - k.unspent(r)
-}
-
-func (k reckoning) leftAbove(r agent.Resource) int64 {
-	if k.Above == nil || k.Above.Granted[r] == agent.NotBounded {
-		return plenty
-	}
-	return k.Above.Granted[r] - k.Above.Returned[r] - k.spent(r) - k.unspent(r)
-}
-
-func (k reckoning) left(r agent.Resource) int64 { return min(k.leftOwn(r), k.leftAbove(r)) }
-
-// exhausted reports whether the run's own limit of a resource is used up for sure.
-func (k reckoning) exhausted(r agent.Resource) bool {
-	return k.allowance[r] != agent.NotBounded && k.spent(r) >= k.allowance[r]
-}
-
-// share is what one of some sub-agents is granted at its birth, when so many parts are
-// made of what is left; lower is what its own limits allow.
-func (k reckoning) share(parts int64, lower agent.Amounts) (grant agent.Amounts) {
-	for r := range agent.Resources {
-		left := k.left(r)
-		switch {
-		case left == plenty:
-			grant[r] = agent.NotBounded
-			continue
-		case left <= 0:
-			continue
-		case r == agent.ResourceAgents:
-			grant[r] = 1 + (left-1)/parts
-		case r.Shared():
-			grant[r] = max(1, left/parts)
-		default:
-			grant[r] = left
-		}
-		if lower[r] != agent.NotBounded {
-			grant[r] = min(grant[r], lower[r])
-		}
-	}
-	return grant
-}
-
-// serves is what a sub-agent that asks is granted now: half of what is left shared among
-// all who ask, but what it needs if there is as much.
-func (k reckoning) serves(i int) (more agent.Amounts) {
-	for r := range agent.Resources {
-		left, asking := k.left(r), int64(0)
-		for _, a := range k.Accounts {
-			if a.Wants[r] > 0 {
-				asking++
-			}
-		}
-		want := k.Accounts[i].Wants[r]
-		if want <= 0 || left <= 0 || left == plenty {
-			continue
-		}
-		more[r] = left
-		if r.Shared() {
-			more[r] = max(left/(2*asking), min(left, want))
-		}
-	}
-	return more
-}
-
-// suffices reports whether something is left of all that an account misses, and hopeless
-// whether the run's own limit of some of it is used up.
-func (k reckoning) suffices(a Account) bool {
-	for r := range agent.Resources {
-		if a.dry(r) && k.left(r) <= 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func (k reckoning) hopeless(a Account) bool {
-	for r := range agent.Resources {
-		if a.dry(r) && k.exhausted(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// recallable reports whether what is missing of a resource is held by sub-agents.
-func (k reckoning) recallable(r agent.Resource) bool {
-	return k.leftOwn(r) <= 0 && !k.exhausted(r) && k.unspent(r) > 0
-}
-
-// returnable is what the run can give back to the one above.
-func (k reckoning) returnable() (back agent.Amounts) {
-	for r := range agent.Resources {
-		if left := k.leftAbove(r); r.Shared() && left != plenty {
-			back[r] = max(0, left)
-		}
-	}
-	return back
 }

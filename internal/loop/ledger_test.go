@@ -112,7 +112,7 @@ func (b *branch) start(s *spender) {
 	if s.over || s.left(agent.ResourceAgents) < 1 {
 		return
 	}
-	grant := s.share(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
+	grant := s.atBirth(rapid.Int64Range(1, 6).Draw(b.t, "parts"), agent.Limits{}.Amounts())
 	ceiling := agent.Limits{Tokens: rapid.Int64Range(0, 200).Draw(b.t, "own")}.Amounts()
 	b.add(s, &grant, ceiling)
 	s.open(b.agents[len(b.agents)-1].session, grant)

@@ -143,6 +143,11 @@ func (r *Requests) always(tool string) {
 
 func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
 
+// asksLimit reports whether somebody is asked about a limit.
+func (r Requests) asksLimit() bool {
+	return slices.ContainsFunc(r.Open, func(q Request) bool { return q.Type == agent.LimitAsk })
+}
+
 // moved makes the open requests those of a run that goes on elsewhere.
 func (r *Requests) moved(run string) {
 	for i := range r.Open {

@@ -19,35 +19,12 @@ import (
 //   - When all is used, the run whose limit it is fails or asks, as its Spec says.
 //
 // A run takes all of this whatever it is at: held, parked, resting, between executions. So
-// a parent that waits for a child grants to it, and nobody waits in a circle: who rests for
-// a grant has nothing left, so all that is left is with those who go on, or comes back.
+// a parent that waits for a child grants to it. Which of these a run does, and why nobody
+// waits in a circle, stands in reckon.go.
 
 // moreToCome is how many parts are left over for each sub-agent of earlier turns that is at
 // work: so maxWorking of them, begun one after the other, leave a quarter of what there was.
 const moreToCome = 4
-
-// lacks is all that keeps the run from its next step, though its own limit is not used up;
-// zero where it lacks nothing. A run that is held or asks something would not use it.
-func (s State) lacks() (short agent.Amounts) {
-	if s.Life != Live && s.Life != Carrying || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0 {
-		return short
-	}
-	k := s.reckon()
-	switch {
-	case s.Turn.Phase == Ready && s.limit() == nil:
-		for _, r := range limitOrder {
-			if k.left(r) <= 0 {
-				short[r] = max(1, s.Budget.Last[r])
-			}
-		}
-	case s.Turn.Phase == Working && s.delegates() > 0 && !s.mayDelegate():
-		short[agent.ResourceAgents] = 1
-	}
-	return short
-}
-
-// short reports whether the run lacks something.
-func (s State) short() bool { return s.lacks() != agent.Amounts{} }
 
 // delegates counts the calls that wait to be given to sub-agents.
 func (s State) delegates() (n int64) {
@@ -92,12 +69,37 @@ func (s *step) grantFor(session string, sub agent.SubAgent) *agent.Amounts {
 			parts += moreToCome
 		}
 	}
-	grant := s.reckon().share(parts, sub.Limits.Amounts())
+	grant := s.reckon().atBirth(parts, sub.Limits.Amounts())
 	s.Ledger.open(session, grant)
 	if grant == (agent.Limits{}).Amounts() {
 		return nil
 	}
 	return &grant
+}
+
+// atBirth is what one of some sub-agents is granted at its birth, when so many parts are
+// made of what is left; lower is what its own limits allow.
+func (k reckoning) atBirth(parts int64, lower agent.Amounts) (grant agent.Amounts) {
+	for r := range agent.Resources {
+		left := k.left(r)
+		switch {
+		case left == plenty:
+			grant[r] = agent.NotBounded
+			continue
+		case left <= 0:
+			continue
+		case r == agent.ResourceAgents:
+			grant[r] = 1 + (left-1)/parts
+		case r.Shared():
+			grant[r] = max(1, left/parts)
+		default:
+			grant[r] = left
+		}
+		if lower[r] != agent.NotBounded {
+			grant[r] = min(grant[r], lower[r])
+		}
+	}
+	return grant
 }
 
 // closeAccount takes what a sub-agent has used that has ended.
@@ -142,49 +144,6 @@ func (s *step) shareReport() *agent.ShareReport {
 	return r
 }
 
-// wantsAbove is what the run would have from above for itself and for those below it, and how
-// much it needs it.
-func (s *step) wantsAbove() (wants, level agent.Amounts) {
-	if s.Ledger.Above == nil || s.over() || s.End.Stopping != nil {
-		return wants, level
-	}
-	k, short := s.reckon(), s.lacks()
-	want := func(r agent.Resource, n, how int64) {
-		if n > 0 && k.leftAbove(r) < n && k.leftOwn(r) > 0 {
-			wants[r], level[r] = max(wants[r], n), max(level[r], how)
-		}
-	}
-	for r := range agent.Resources {
-		want(r, short[r], askDry)
-		for _, a := range k.Accounts {
-			if a.dry(r) && k.left(r) <= 0 {
-				want(r, a.Wants[r], askDry)
-			} else if k.left(r) <= 0 {
-				want(r, a.Wants[r], askLow)
-			}
-		}
-		if r.Shared() && r != agent.ResourceAgents && (s.Turn.inFlight() || s.works()) {
-			want(r, s.Budget.Last[r], askLow)
-		}
-	}
-	if s.Ledger.Above.Denied {
-		wants[agent.ResourceAgents], level[agent.ResourceAgents] = 0, 0
-	}
-	return wants, level
-}
-
-// asksAbove reports whether the run has something to ask for that it has not asked for
-// yet, or not as urgently.
-func (s *step) asksAbove() bool {
-	_, level := s.wantsAbove()
-	for r := range level {
-		if level[r] > 0 && level[r] > s.Ledger.Above.Asked[r] {
-			return true
-		}
-	}
-	return false
-}
-
 func (s *step) askAbove() {
 	_, level := s.wantsAbove()
 	s.Ledger.asks(level)
@@ -198,31 +157,6 @@ func (s *step) tellShare() {
 	s.do(TellParent{Session: b.Parent.Session, Report: agent.ChildReport{
 		Run: b.Parent.Run, Session: s.Session, From: s.Run, Status: s.Status(), Share: s.shareReport(),
 	}})
-}
-
-// served is the account that is granted something now, and what; -1 if nothing can be
-// granted. Those that have nothing left come first: one is granted all that it misses, or
-// nothing, so that no two hold what the other misses. Who only asks early waits for them.
-func (s *step) served() (i int, more agent.Amounts) {
-	k, waits := s.reckon(), false
-	for i, a := range k.Accounts {
-		if !a.rests() {
-			continue
-		}
-		waits = true
-		if more := k.serves(i); k.suffices(a) && more != (agent.Amounts{}) {
-			return i, more
-		}
-	}
-	for i, a := range k.Accounts {
-		if waits || a.Wants == (agent.Amounts{}) {
-			continue
-		}
-		if more := k.serves(i); more != (agent.Amounts{}) {
-			return i, more
-		}
-	}
-	return -1, more
 }
 
 func (s *step) grantBelow() {
@@ -239,69 +173,16 @@ func (s *step) tellGrant(i int, recall, denied bool) {
 	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
 }
 
-// denied is the account that has asked for agents in vain; -1 if none has.
-func (s *step) denied() int {
-	if k := s.reckon(); s.noMoreAgents(k) {
-		for i, a := range k.Accounts {
-			if a.Wants[agent.ResourceAgents] > 0 && k.left(agent.ResourceAgents) <= 0 {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 func (s *step) denyBelow() {
 	i := s.denied()
 	s.Ledger.deny(i)
 	s.tellGrant(i, false, true)
 }
 
-// recalled is an account that has something which is missed here or above, and was not
-// asked for it yet; -1 if there is none.
-func (s *step) recalled() int {
-	if s.over() {
-		return -1
-	}
-	k, short := s.reckon(), s.lacks()
-	for r := range agent.Resources {
-		missed := k.Above != nil && k.Above.Recalled
-		if k.recallable(r) {
-			missed = missed || short[r] > 0
-			for _, a := range k.Accounts {
-				missed = missed || a.dry(r) && !k.hopeless(a) && !s.Holds.any()
-			}
-		}
-		for i, a := range k.Accounts {
-			if missed && !a.Recalled && a.unspent(r) > 0 && s.Children.List[s.Children.find(a.Session)].Started {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
 func (s *step) recallBelow() {
 	i := s.recalled()
 	s.Ledger.recall(i)
 	s.tellGrant(i, true, false)
-}
-
-// givesBack reports whether the run returns what it does not use: the one above has asked,
-// and no model call is under way, which would use it.
-func (s *step) givesBack() bool {
-	a := s.Ledger.Above
-	return a != nil && a.Recalled && !s.over() && !s.Turn.inFlight() && (s.reckon().returnable() != agent.Amounts{} || !s.awaitsReturns())
-}
-
-// awaitsReturns reports whether sub-agents have yet to return what they do not use.
-func (s *step) awaitsReturns() bool {
-	for _, a := range s.Ledger.Accounts {
-		if a.Recalled {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *step) giveBack() {
@@ -322,32 +203,6 @@ func (s *step) takeGrant(o agent.GrantOrder) error {
 	s.resumed = agent.Resumed{Cause: agent.ByParent}
 	if !s.Ledger.takeGrant(o) {
 		return s.refuse("what was granted is known")
-	}
-	return nil
-}
-
-// limitBelow is the limit of this run that is used up, and for which a sub-agent rests; nil if
-// there is none, or somebody is asked already. What the run itself is at comes to its end
-// first: it was paid.
-func (s *step) limitBelow() *agent.Error {
-	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() {
-		return nil
-	}
-	for _, r := range s.Requests.Open {
-		if r.Type == agent.LimitAsk {
-			return nil
-		}
-	}
-	k := s.reckon()
-	for _, r := range limitOrder {
-		if !k.exhausted(r) {
-			continue
-		}
-		for _, a := range k.Accounts {
-			if a.dry(r) {
-				return s.used(r, k)
-			}
-		}
 	}
 	return nil
 }

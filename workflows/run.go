@@ -168,7 +168,7 @@ func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
 	return loop.Moment{
 		At: workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
-		First: info.GetCurrentHistoryLength() == r.born, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
+		Task: info.GetCurrentHistoryLength(), First: info.GetCurrentHistoryLength() == r.born, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }
 

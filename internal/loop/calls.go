@@ -276,7 +276,7 @@ func (s *step) nextCall() int {
 		}
 		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.By == agent.BySubAgent:
-			return !s.Holds.any() && s.mayDelegate()
+			return !s.Holds.any() && s.mayDelegate() && s.mayStart(c)
 		case slices.Contains(lifecycleNames, c.Tool):
 			return true
 		}

@@ -40,6 +40,7 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
+	s.Load.start(s.Task, s.startInJSON(c))
 	grant := s.grantFor(session, sub)
 	waits := c.ID
 	if w.Background {

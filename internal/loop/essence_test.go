@@ -25,6 +25,7 @@ func essence(p place) string {
 	l.Sealing, l.Fault, l.Tries, l.Again = min(l.Sealing, 1), nil, min(l.Tries, 2), e.left(l.Again)
 	s.Origin.Started, s.Turn.Asked, s.Rest.Since, s.Wake = time.Time{}, time.Time{}, e.left(s.Rest.Since), e.left(s.Wake)
 	e.budget()
+	s.Load = Load{}
 	s.Numbers, s.Rest.Parked, s.Origin.Task, s.Turn.Text = agent.Numbers{}, 0, "", given(s.Turn.Text != "")
 	s.Spec, s.Parent.Birth, s.Parent.Beyond, s.Parent.Inherited, s.Origin.Labels = nil, nil, nil, nil, nil
 	s.Verbs.Processed, s.Verbs.Refused, s.Requests.Decided, s.Calls.Unknown, s.Messages.Posts = nil, nil, nil, nil, nil

@@ -17,6 +17,8 @@ type Moment struct {
 	// NearHistoryLimit that the server will soon end the run for that.
 	Full             bool
 	NearHistoryLimit bool
+	// Task tells one workflow task of the execution from the others; zero if nobody counts.
+	Task int
 	// First means that this is the execution's first workflow task: until it is taken, the
 	// server may have it done again from the run's beginning.
 	First bool

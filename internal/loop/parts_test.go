@@ -20,7 +20,7 @@ import (
 // fields. A field's rules are found there and nowhere else.
 var parts = map[string][]string{
 	"Origin": {"origin.go"}, "Log": {"log.go"}, "Turn": {"turn.go"}, "Repeat": {"turn.go"}, "Calls": {"calls.go"}, "Call": {"calls.go"},
-	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "Share": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Pending": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
+	"Budget": {"budget.go"}, "Ledger": {"ledger.go"}, "Load": {"load.go"}, "Share": {"ledger.go"}, "Account": {"ledger.go"}, "Messages": {"messages.go"}, "Pending": {"messages.go"}, "Daemon": {"daemon.go"}, "Holds": {"holds.go"},
 	"Requests": {"requests.go"}, "Request": {"requests.go"}, "Decided": {"requests.go"}, "Park": {"park.go"}, "Met": {"park.go"},
 	"Rest": {"rest.go"}, "Wait": {"rest.go"}, "Parent": {"parent.go"}, "Told": {"parent.go"}, "Children": {"children.go"}, "Child": {"children.go"},
 	"Verbs": {"verbs.go"}, "Processed": {"verbs.go"}, "End": {"end.go", "stop.go"}, "Aborting": {"end.go"}, "Stopping": {"stop.go"},

@@ -26,6 +26,7 @@ type State struct {
 	Calls    Calls    `json:"calls,omitzero"`
 	Budget   Budget   `json:"budget,omitzero"`
 	Ledger   Ledger   `json:"ledger,omitzero"`
+	Load     Load     `json:"load,omitzero"`
 	Messages Messages `json:"messages,omitzero"`
 	Daemon   Daemon   `json:"daemon,omitzero"`
 

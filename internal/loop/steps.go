@@ -178,7 +178,11 @@ func (s *step) toolStep(i int, regular bool) {
 	if timeout <= 0 {
 		timeout = toolTime
 	}
-	s.do(CallTool{Local: tool.Local && !c.Edited && !regular, ToolStep: ToolStep{
+	local := tool.Local && !c.Edited && !regular && s.mayCallLocally()
+	if local {
+		s.Load.local(s.Task)
+	}
+	s.do(CallTool{Local: local, ToolStep: ToolStep{
 		Caller: s.caller(), Agent: s.agent(), Call: c.ID, Of: c.Of, Tool: c.Tool, Arguments: c.Arguments, Timeout: timeout,
 		Attempts: max(1, tool.Attempts), Edited: c.Edited, Approver: c.Approver, Answers: c.Answers,
 	}})

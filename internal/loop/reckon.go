@@ -30,8 +30,8 @@ import (
 //
 // In each case a rule applies, a message is under way, a model call is in flight, or a
 // person is asked. If P is held, 2 and 3 wait for the end of the hold: X is under it, too.
-// If P ends, X is cancelled. A report that is lost does not end this: a run that rests looks for its
-// parent again and again, and then asks anew (asksAnew).
+// If P ends, X is cancelled. A report that is lost does not end this: a run that rests looks
+// for its parent again and again, and then asks anew (asksAnew).
 //
 // # Why they do not take from each other without end
 //

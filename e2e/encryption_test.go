@@ -247,7 +247,7 @@ func TestKeysChangeWhileARunWaits(t *testing.T) {
 	w.Stop()
 
 	now := process(t, k2+","+k1, s)
-	done, err := now.store.(*store.Encrypted).Rekey(t.Context())
+	done, err := now.store.(*store.Encrypted).Rekey(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "k2", done.Key)
 	require.NotZero(t, done.Heads)

@@ -19,8 +19,9 @@ import (
 //
 // A chunk's name there has a dot and the id of its key behind it, so that one under
 // a new key stands beside the old one until that is deleted. Envelopes stay plain, of
-// chunks and of heads, and so do edges, which have nothing else. What was stored before
-// there were keys is read as it is.
+// chunks and of heads, and so do edges, which have nothing else. A plain chunk or head is
+// [agent.ChunkDamaged] if there are keys: anybody could have written it. Only
+// [Encrypted.Rekey] takes what was stored before there were keys, and only if asked to.
 type Encrypted struct {
 	inner Store
 	ring  *keyring.Ring
@@ -95,12 +96,25 @@ func (e *Encrypted) first(name string, read func(name string) ([]byte, error)) (
 	if len(names) > 1 {
 		names = append(names, names[0])
 	}
-	for _, name := range names {
-		if data, err = read(name); !errors.Is(err, agent.ChunkMissing) {
+	for _, stored := range names {
+		data, err = read(stored)
+		switch {
+		case errors.Is(err, agent.ChunkMissing):
+		case err == nil && stored == name && e.refusesPlain() && !isEdge(name):
+			return nil, plain("chunk " + name)
+		default:
 			return data, err
 		}
 	}
 	return nil, err
+}
+
+// refusesPlain reports whether what is plain was written by somebody without a key.
+func (e *Encrypted) refusesPlain() bool { return e.ring.Writes() != "" }
+
+// plain is the error of what is not encrypted and has to be.
+func plain(what string) error {
+	return agent.Errorf(agent.ChunkDamaged, "%s is plain, and this process has keys: somebody without a key may have written it. If it was stored before there were keys, run fermata store rekey --plain; else restore it from a backup of the store", what)
 }
 
 // ChunkStart implements [Store].
@@ -113,14 +127,18 @@ func (e *Encrypted) ChunkStart(ctx context.Context, name string, most int) ([]by
 	return data[:min(len(data), most)], err
 }
 
-// decrypt reads a chunk's stored form, which may be plain.
+// decrypt reads a chunk's stored form.
 func (e *Encrypted) decrypt(name string, data []byte) ([]byte, error) {
 	outside, inside := apart(data)
-	if keyring.KeyOf(inside) == "" {
+	switch {
+	case keyring.KeyOf(inside) != "":
+	case e.refusesPlain() && !isEdge(name):
+		return nil, plain("chunk " + name)
+	default:
 		return data, nil
 	}
-	plain, err := e.ring.Decrypt(chunkPurpose+name, inside)
-	return append(outside, plain...), damaged(err, "chunk "+name)
+	content, err := e.ring.Decrypt(chunkPurpose+name, inside)
+	return append(outside, content...), damaged(err, "chunk "+name)
 }
 
 // damaged makes of what was changed what the store says of it; a key that is not
@@ -188,21 +206,28 @@ func (e *Encrypted) Head(ctx context.Context, session string) (Head, error) {
 	if err != nil {
 		return h, err
 	}
+	if err := h.standsAt(session); err != nil {
+		return Head{Session: session}, err
+	}
 	return e.open(h)
 }
 
-// open reads a stored head, which may be plain.
+// open reads a stored head. What is plain of it is also in what is encrypted: who has no
+// key can change neither.
 func (e *Encrypted) open(stored Head) (Head, error) {
+	what := "the head of session " + stored.Session
 	if len(stored.Encrypted) == 0 {
+		if e.refusesPlain() {
+			return Head{Session: stored.Session}, plain(what)
+		}
 		return stored, nil
 	}
-	what := "the head of session " + stored.Session
-	plain, err := e.ring.Decrypt(headPurpose+stored.Session, stored.Encrypted)
+	content, err := e.ring.Decrypt(headPurpose+stored.Session, stored.Encrypted)
 	if err != nil {
 		return Head{Session: stored.Session}, damaged(err, what)
 	}
 	var h Head
-	if err := json.Unmarshal(plain, &h); err != nil {
+	if err := json.Unmarshal(content, &h); err != nil {
 		return Head{Session: stored.Session}, agent.Errorf(agent.ChunkDamaged, "%s is damaged: %w", what, err)
 	}
 	if h.Version != stored.Version {
@@ -270,96 +295,4 @@ func (e *Encrypted) Decrypts(ctx context.Context, most int) bool {
 // DeleteHead implements [Store].
 func (e *Encrypted) DeleteHead(ctx context.Context, session string, version int64) error {
 	return e.inner.DeleteHead(ctx, session, version)
-}
-
-// Rekeyed is what became of a store that was encrypted anew.
-type Rekeyed struct {
-	Key    string `json:"key"`    // that writes
-	Chunks int    `json:"chunks"` // encrypted anew
-	Heads  int    `json:"heads"`  // encrypted anew
-	// Left is what could not be, for it was written meanwhile: the next time finds it.
-	Left int `json:"left"`
-}
-
-// Rekey encrypts anew, with the first key of the ring, whatever is plain or under
-// another key. It may be called while sessions are written, by processes that have the
-// key, and again after it was interrupted. What was done before an error is told beside
-// it: [agent.NotSetUp] without a key, or for what is under a key that the ring lacks, and
-// those of the store.
-func (e *Encrypted) Rekey(ctx context.Context) (Rekeyed, error) {
-	done := Rekeyed{Key: e.ring.Writes()}
-	if done.Key == "" {
-		return done, agent.Errorf(agent.NotSetUp, "there is no key to encrypt with: set FERMATA_ENCRYPTION_KEYS")
-	}
-	// Heads first: what they name is then under a key that their readers have.
-	for h, err := range e.inner.Heads(ctx, "") {
-		if err != nil {
-			return done, err
-		}
-		if err := e.rekeyHead(ctx, h, &done); err != nil {
-			return done, err
-		}
-	}
-	for c, err := range e.inner.Chunks(ctx, "") {
-		if err != nil {
-			return done, err
-		}
-		if err := e.rekeyChunk(ctx, c, &done); err != nil {
-			return done, err
-		}
-	}
-	return done, nil
-}
-
-func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, done *Rekeyed) error {
-	if keyring.KeyOf(stored.Encrypted) == done.Key {
-		return nil
-	}
-	h, err := e.open(stored)
-	if err != nil {
-		return err
-	}
-	h.Version++ // a run that writes it next finds its own and goes on from there
-	switch err := e.PutHead(ctx, h); {
-	case errors.Is(err, agent.Stale):
-		done.Left++
-	case err != nil:
-		return err
-	default:
-		done.Heads++
-	}
-	return nil
-}
-
-func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, done *Rekeyed) error {
-	digest, key, _ := strings.Cut(c.Name, ".")
-	if key == done.Key || isEdge(c.Name) {
-		return nil
-	}
-	if key != "" && !slices.Contains(e.ring.IDs(), key) {
-		return damaged(e.ring.Lacks(key), "chunk "+digest)
-	}
-	data, err := e.inner.Chunk(ctx, c.Name)
-	if errors.Is(err, agent.ChunkMissing) { // collected meanwhile
-		return nil
-	}
-	if err == nil {
-		data, err = e.decrypt(digest, data)
-	}
-	if err == nil {
-		err = e.PutChunk(ctx, digest, data)
-	}
-	if err != nil {
-		return err
-	}
-	gone, err := e.inner.DeleteChunk(ctx, c.Name, c.Put.Add(time.Millisecond))
-	switch {
-	case err != nil:
-		return err
-	case gone:
-		done.Chunks++
-	default: // put again by a process that writes with an older key
-		done.Left++
-	}
-	return nil
 }

@@ -146,24 +146,74 @@ func TestWhatIsSwappedIsNoticed(t *testing.T) {
 	require.Contains(t, err.Error(), "it was version 1 and stands as version 3")
 }
 
+// A writer without a key neither brings back an older end of a session nor makes a
+// session say what nobody said.
+func TestWhatIsPlainIsRefusedUnderKeys(t *testing.T) {
+	ctx, root := t.Context(), t.TempDir()
+	dir := openDir(t, root)
+	s := store.Encrypt(dir, ringOf(t, newKey(t, "k1")))
+	digest := session(t, s, "trip-42")
+	prev := ""
+	for c, err := range store.NewLog(s).Chain(ctx, digest) {
+		require.NoError(t, err)
+		prev = c.Digest
+	}
+	older := store.Head{V: 1, Version: 2, Session: "trip-42", Digest: prev, Seq: 1, Status: agent.Completed}
+	require.NoError(t, dir.PutHead(ctx, older))
+	_, err := store.NewLog(s).Head(ctx, "trip-42")
+	require.ErrorIs(t, err, agent.ChunkDamaged)
+	for h, err := range s.Heads(ctx, "") {
+		require.Equal(t, "trip-42", h.Session)
+		require.ErrorIs(t, err, agent.ChunkDamaged)
+	}
+	checked, err := store.NewLog(s).Check(ctx)
+	require.NoError(t, err)
+	require.Len(t, checked.Faults, 1)
+	done, err := store.NewLog(s).Collect(ctx, 0, false)
+	require.NoError(t, err)
+	require.Zero(t, done.Deleted, "what it needs is not known")
+
+	forged := session(t, store.Encrypt(dir, nil), "trip-43")
+	for _, read := range []func() error{
+		func() error { _, err := s.Chunk(ctx, forged); return err },
+		func() error { _, err := s.ChunkStart(ctx, forged, 100); return err },
+		func() error { _, err := store.NewLog(s).View(ctx, forged); return err },
+	} {
+		require.ErrorIs(t, read(), agent.ChunkDamaged)
+	}
+	data, err := dir.Chunk(ctx, forged)
+	require.NoError(t, err)
+	require.NoError(t, dir.PutChunk(ctx, forged+".k1", data))
+	_, err = s.Chunk(ctx, forged)
+	require.ErrorIs(t, err, agent.ChunkDamaged, "also under the name of a key")
+	_, err = s.Chunk(ctx, digest)
+	require.NoError(t, err)
+}
+
 func TestRekey(t *testing.T) {
 	ctx, root := t.Context(), t.TempDir()
 	k1, k2 := newKey(t, "k1"), newKey(t, "k2")
 	plain, old := store.Encrypt(openDir(t, root), nil), store.Encrypt(openDir(t, root), ringOf(t, k1))
 	session(t, plain, "plain")
 	session(t, old, "old")
-	_, err := plain.Rekey(ctx)
+	_, err := plain.Rekey(ctx, nil)
 	require.ErrorIs(t, err, agent.NotSetUp)
-	_, err = store.Encrypt(openDir(t, root), ringOf(t, k2)).Rekey(ctx)
+	_, err = store.Encrypt(openDir(t, root), ringOf(t, k2)).Rekey(ctx, nil)
 	require.ErrorIs(t, err, agent.NotSetUp, "what the ring can't read stays as it is")
 
 	now := store.Encrypt(openDir(t, root), ringOf(t, k2, k1))
-	done, err := now.Rekey(ctx)
+	done, err := now.Rekey(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, store.Rekeyed{Key: "k2", Chunks: 4, Heads: 2}, done)
+	require.Equal(t, store.Rekeyed{Key: "k2", Chunks: 2, Heads: 1, Plain: 3}, done, "who wrote what is plain is not believed")
+	_, err = now.Head(ctx, "plain")
+	require.ErrorIs(t, err, agent.ChunkDamaged)
+	require.Contains(t, err.Error(), "fermata store rekey --plain")
+	done, err = now.Rekey(ctx, &store.RekeyOptions{Plain: true})
+	require.NoError(t, err)
+	require.Equal(t, store.Rekeyed{Key: "k2", Chunks: 2, Heads: 1}, done)
 	require.NotContains(t, lies(t, root), secret)
 	require.NotContains(t, lies(t, root), ".k1")
-	done, err = now.Rekey(ctx)
+	done, err = now.Rekey(ctx, nil)
 	require.NoError(t, err)
 	require.Equal(t, store.Rekeyed{Key: "k2"}, done, "all of it is done")
 

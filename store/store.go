@@ -127,3 +127,11 @@ func (h Head) envelope() Head {
 		Recent: h.Recent, Knows: h.Knows, Origins: h.Origins, Blobs: h.Blobs, Import: h.Import, Updated: h.Updated,
 	}
 }
+
+// standsAt tells that a head is of the session in whose place it was found.
+func (h Head) standsAt(session string) error {
+	if h.Session != session {
+		return agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: it is that of session %s; restore it from a backup of the store", session, h.Session)
+	}
+	return nil
+}

@@ -144,21 +144,29 @@ func (c *cli) check(ctx context.Context) error {
 }
 
 func (c *cli) rekeyCommand() *cobra.Command {
+	var o store.RekeyOptions
 	cmd := &cobra.Command{
 		Use:   "rekey",
 		Short: "Encrypt all transcripts anew, with the first of the keys",
-		Long: `Rekey reads what is in the store with any of the keys in ` + encryptionVariable + `,
-or plain, and writes it anew with the first of them. It may run while sessions are
-written by workers that have the key, and again after it was interrupted. What was
-written meanwhile with another key is left for the next time.
+		Long: `Rekey reads what is in the store with any of the keys in ` + encryptionVariable + `
+and writes it anew with the first of them. It may run while sessions are written by
+workers that have the key, and again after it was interrupted. What was written
+meanwhile with another key is left for the next time.
+
+With --plain it also takes what is not encrypted. Say it once, when a store that was
+used without keys gets its first: stop the workers, set the key, run this, start
+them. Later nothing plain is expected, and whoever can write to the store could have
+put it there. Without --plain it is counted and left.
 
 Payloads in Temporal's histories stay as they are: an older key is needed until
 their retention is over and no run lives that began with it.`,
 		Example: `  fermata store rekey
+  fermata store rekey --plain
   fermata store rekey --json | jq .left`,
 		Args: wants(0, "no argument"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.rekey(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.rekey(cmd.Context(), &o) },
 	}
+	cmd.Flags().BoolVar(&o.Plain, "plain", false, "also take what was stored before there were keys")
 	c.jsonFlag(cmd, "print what was done as one line of JSON")
 	return cmd
 }
@@ -170,12 +178,12 @@ type rekeyed struct {
 	store.Rekeyed
 }
 
-func (c *cli) rekey(ctx context.Context) error {
+func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	s, err := c.openStore(ctx)
 	if err != nil {
 		return err
 	}
-	done, err := s.Rekey(ctx)
+	done, err := s.Rekey(ctx, o)
 	if c.json {
 		c.line(rekeyed{agent.Version, placeOf(s), done})
 		return err
@@ -187,5 +195,8 @@ func (c *cli) rekey(ctx context.Context) error {
 	c.print("key        %s", done.Key)
 	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
 	c.print("left       %d", done.Left)
+	if done.Plain > 0 {
+		c.print("plain      %d, left as they are: see fermata store rekey --help", done.Plain)
+	}
 	return nil
 }

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/keyring"
+)
+
+// Rekeyed is what became of a store that was encrypted anew.
+type Rekeyed struct {
+	Key    string `json:"key"`    // that writes
+	Chunks int    `json:"chunks"` // encrypted anew
+	Heads  int    `json:"heads"`  // encrypted anew
+	// Left is what could not be, for it was written meanwhile: the next time finds it.
+	Left int `json:"left"`
+	// Plain are plain heads and chunks that were left as they are: see [RekeyOptions].
+	Plain int `json:"plain"`
+}
+
+// RekeyOptions says more of what is encrypted anew; nil means every default.
+type RekeyOptions struct {
+	// Plain takes what is plain as it is. Say it once, for a store that was used without
+	// keys, while nobody else could write to it: whoever wrote something plain is
+	// believed.
+	Plain bool
+}
+
+// Rekey encrypts anew, with the first key of the ring, what is under another key and, if
+// the options say so, what is plain. It may be called while sessions are written, by
+// processes that have the key, and again after it was interrupted. What was done before
+// an error is told beside it: [agent.NotSetUp] without a key, or for what is under a key
+// that the ring lacks, and those of the store.
+func (e *Encrypted) Rekey(ctx context.Context, o *RekeyOptions) (Rekeyed, error) {
+	takes := o != nil && o.Plain
+	done := Rekeyed{Key: e.ring.Writes()}
+	if done.Key == "" {
+		return done, agent.Errorf(agent.NotSetUp, "there is no key to encrypt with: set FERMATA_ENCRYPTION_KEYS")
+	}
+	// Heads first: what they name is then under a key that their readers have.
+	for h, err := range e.inner.Heads(ctx, "") {
+		if err != nil {
+			return done, err
+		}
+		if err := e.rekeyHead(ctx, h, takes, &done); err != nil {
+			return done, err
+		}
+	}
+	for c, err := range e.inner.Chunks(ctx, "") {
+		if err != nil {
+			return done, err
+		}
+		if err := e.rekeyChunk(ctx, c, takes, &done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func (e *Encrypted) rekeyHead(ctx context.Context, stored Head, takesPlain bool, done *Rekeyed) error {
+	if keyring.KeyOf(stored.Encrypted) == done.Key {
+		return nil
+	}
+	h := stored
+	if len(stored.Encrypted) > 0 {
+		var err error
+		if h, err = e.open(stored); err != nil {
+			return err
+		}
+	} else if !takesPlain {
+		done.Plain++
+		return nil
+	}
+	h.Version++ // a run that writes it next finds its own and goes on from there
+	switch err := e.PutHead(ctx, h); {
+	case errors.Is(err, agent.Stale):
+		done.Left++
+	case err != nil:
+		return err
+	default:
+		done.Heads++
+	}
+	return nil
+}
+
+func (e *Encrypted) rekeyChunk(ctx context.Context, c ChunkInfo, takesPlain bool, done *Rekeyed) error {
+	digest, key, _ := strings.Cut(c.Name, ".")
+	if key == done.Key || isEdge(c.Name) {
+		return nil
+	}
+	if key != "" && !slices.Contains(e.ring.IDs(), key) {
+		return damaged(e.ring.Lacks(key), "chunk "+digest)
+	}
+	if key == "" && !takesPlain {
+		done.Plain++
+		return nil
+	}
+	data, err := e.inner.Chunk(ctx, c.Name)
+	if errors.Is(err, agent.ChunkMissing) { // collected meanwhile
+		return nil
+	}
+	if err == nil && key != "" {
+		data, err = e.decrypt(digest, data)
+	}
+	if err == nil {
+		err = e.PutChunk(ctx, digest, data)
+	}
+	if err != nil {
+		return err
+	}
+	gone, err := e.inner.DeleteChunk(ctx, c.Name, c.Put.Add(time.Millisecond))
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		done.Chunks++
+	default: // put again by a process that writes with an older key
+		done.Left++
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +13,13 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
+// chunk is a name that a chunk of session "s" may have.
+var chunk = store.Tag("s") + "-" + strings.Repeat("0", 64)
+
 // An end that is stored is told when Temporal knows of it: it was stored within the
 // last task, which may still be lost.
 func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
-	ended := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: "d"}
+	ended := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: chunk}
 	for name, c := range map[string]struct {
 		status   enums.WorkflowExecutionStatus // of the execution; none where Temporal has forgotten it
 		err      error
@@ -27,7 +31,7 @@ func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
 		"of one that still runs":     {status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, head: ended, want: agent.NotFound, describe: true},
 		"of one that is forgotten":   {err: serviceerror.NewNotFound("gone"), head: ended, describe: true},
 		"of a server that is away":   {err: serviceerror.NewUnavailable("down"), head: ended, want: agent.Unreachable, describe: true},
-		"no end, so that none waits": {head: store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Status: agent.Suspended, Digest: "d"}},
+		"no end, so that none waits": {head: store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Status: agent.Suspended, Digest: chunk}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := store.OpenDir(t.TempDir(), nil)
@@ -54,7 +58,7 @@ func TestAnEndIsToldWhenItIsSettled(t *testing.T) {
 func TestAnEndThatWasTakenBack(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	head := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: "d"}
+	head := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: chunk}
 	require.NoError(t, s.PutHead(t.Context(), head))
 	cl := New(&fake{describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
 		head.Version, head.Status, head.Digest = 2, agent.Suspended, "other" // the task was lost, and done in another way

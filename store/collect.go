@@ -18,8 +18,9 @@ type Collected struct {
 	// Left are chunks that stay although no session is known to need them: young ones, and
 	// those of sessions that can't be read.
 	Left int `json:"left"`
-	// Faults are the sessions that can't be read. Of their chunks, and of those that they
-	// were forked from, none is deleted.
+	// Faults are the sessions that can't be read, and what stands in the place of a chunk
+	// or an edge and is none. Of the sessions' chunks, and of those that they were forked
+	// from, none is deleted.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
@@ -79,7 +80,7 @@ type collection struct {
 func (c *collection) sessions(ctx context.Context) error {
 	for h, err := range c.store.Heads(ctx, "") {
 		if err == nil {
-			err = newer(h)
+			err = h.sound()
 		}
 		c.done.Sessions++
 		switch {
@@ -111,12 +112,13 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 		if n, err = c.needsOf(ctx, tag, session, c.before, func(string) bool { return false }); err != nil {
 			return err
 		}
+		c.done.Faults = append(c.done.Faults, n.odd...)
 		if keep = n.fault != nil; keep {
 			c.done.Faults = append(c.done.Faults, *n.fault)
 		}
 	}
 	for _, info := range group {
-		if isEdge(info.Name) {
+		if !isChunk(info.Name) {
 			continue
 		}
 		c.done.Chunks++
@@ -133,11 +135,21 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 		if c.dry {
 			break
 		}
-		if _, err := c.store.DeleteChunk(ctx, e.Name, c.before); err != nil {
+		if _, err := c.delete(ctx, e.Name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// delete deletes what is old, and tells whether it is gone. What is there and is no
+// chunk is a fault, which hinders nobody else.
+func (c *collection) delete(ctx context.Context, name string) (gone bool, err error) {
+	if gone, err = c.store.DeleteChunk(ctx, name, c.before); err != nil && lasting(err) {
+		c.done.Faults = append(c.done.Faults, *faultOf("", name, err))
+		return false, nil
+	}
+	return gone, err
 }
 
 // sweep deletes a chunk that nobody needs, if it is old.
@@ -145,7 +157,7 @@ func (c *collection) sweep(ctx context.Context, info ChunkInfo) error {
 	gone := info.Put.Before(c.before)
 	if gone && !c.dry {
 		var err error
-		if gone, err = c.store.DeleteChunk(ctx, info.Name, c.before); err != nil {
+		if gone, err = c.delete(ctx, info.Name); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,8 @@ type Deleted struct {
 	// the other. They are deleted with the last session that needs them.
 	Kept []Kept `json:"kept,omitempty"`
 	// Faults are other sessions that can't be read, though they may need chunks of the
-	// deleted one: none of those was deleted that they might need.
+	// deleted one: none of those was deleted that they might need. What stands in the place
+	// of a chunk or an edge and is none is also a fault.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
@@ -86,7 +87,7 @@ func (d *deletion) below(session string) bool {
 func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	for h, err := range d.store.Heads(ctx, d.session+"/") {
 		if err == nil {
-			err = newer(h)
+			err = h.sound()
 		}
 		if err != nil && h.Session == "" && lasting(err) { // nobody can say whose it is
 			d.done.Faults = append(d.done.Faults, *faultOf("", "", err))
@@ -99,7 +100,7 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 	}
 	own, err := d.store.Head(ctx, d.session)
 	if err == nil {
-		return append(all, own), newer(own)
+		return append(all, own), own.sound()
 	}
 	if !errors.Is(err, agent.NotFound) {
 		return nil, err
@@ -143,6 +144,7 @@ func (d *deletion) chunks(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
+	d.done.Faults = append(d.done.Faults, n.odd...)
 	if n.fault != nil {
 		d.done.Faults = append(d.done.Faults, *n.fault)
 		return nil
@@ -172,6 +174,10 @@ func (d *deletion) chunk(ctx context.Context, name string, by map[string]bool) e
 		return nil
 	}
 	gone, err := d.store.DeleteChunk(ctx, name, time.Now().Add(clocks))
+	if err != nil && lasting(err) { // it is no chunk
+		d.done.Faults = append(d.done.Faults, *faultOf("", name, err))
+		return nil
+	}
 	if err == nil && !gone {
 		err = agent.Errorf(agent.StoreUnavailable, "deleting session %s: the store says that chunk %s was put in the future; set the clocks right and run fermata store gc", d.session, name)
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -72,6 +73,9 @@ func (d *Dir) Shared() bool { return d.shared }
 
 // PutChunk implements [Store].
 func (d *Dir) PutChunk(ctx context.Context, digest string, data []byte) error {
+	if err := checkName(digest); err != nil {
+		return err
+	}
 	there, err := d.renew(ctx, digest)
 	if there || err != nil {
 		return err
@@ -88,7 +92,13 @@ func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
 	}
 	defer unlock()
 	now := time.Now()
-	err = os.Chtimes(d.chunk(digest), now, now)
+	info, err := os.Stat(d.chunk(digest))
+	if err == nil && info.IsDir() {
+		return false, d.folderInstead(digest)
+	}
+	if err == nil {
+		err = os.Chtimes(d.chunk(digest), now, now)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -100,12 +110,15 @@ func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
 
 // Chunk implements [Store].
 func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
-	if err := over(ctx, "reading chunk", digest); err != nil {
+	if err := cmp.Or(over(ctx, "reading chunk", digest), checkName(digest)); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(d.chunk(digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store %s; does every worker use this folder?", digest, d.root)
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, d.folderInstead(digest)
 	}
 	if err != nil {
 		return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", digest, err)
@@ -115,7 +128,7 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 
 // ChunkStart implements [Store].
 func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
-	if err := over(ctx, "reading chunk", name); err != nil {
+	if err := cmp.Or(over(ctx, "reading chunk", name), checkName(name)); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(d.chunk(name))
@@ -129,7 +142,15 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 			return data, nil
 		}
 	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, d.folderInstead(name)
+	}
 	return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", name, err)
+}
+
+// folderInstead is the error of a folder that stands where a chunk belongs.
+func (d *Dir) folderInstead(name string) error {
+	return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %s is a folder; remove it", name, d.chunk(name))
 }
 
 // Head implements [Store].
@@ -149,6 +170,9 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	}
 	if err := json.Unmarshal(data, &h); err != nil {
 		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; see %s", session, err, d.head(session))
+	}
+	if err := h.standsAt(session); err != nil {
+		return Head{Session: session}, err
 	}
 	return h, nil
 }
@@ -219,11 +243,16 @@ func over(ctx context.Context, what, name string) error {
 	return nil
 }
 
-func (d *Dir) chunk(digest string) string {
-	if len(digest) < 2 {
-		return filepath.Join(d.root, "chunks", "none")
+// checkName refuses what is no name of a chunk: it might be a path.
+func checkName(name string) error {
+	if len(name) > maxName || !nameForm.MatchString(name) {
+		return agent.Errorf(agent.InvalidInput, "%.200q is no name of a chunk: it has 2 to %d of a-z, 0-9, - and ~, and at most one dot", name, maxName)
 	}
-	return filepath.Join(d.root, "chunks", digest[:2], filepath.Base(digest))
+	return nil
+}
+
+func (d *Dir) chunk(name string) string {
+	return filepath.Join(d.root, "chunks", name[:2], name)
 }
 
 // Parts of the names of heads.

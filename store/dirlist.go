@@ -65,6 +65,9 @@ func (d *Dir) folder(ctx context.Context, name, prefix string) ([]ChunkInfo, err
 
 // DeleteChunk implements [Store].
 func (d *Dir) DeleteChunk(ctx context.Context, digest string, before time.Time) (bool, error) {
+	if err := checkName(digest); err != nil {
+		return false, err
+	}
 	unlock, err := d.lock(ctx, "chunk", digest)
 	if err != nil {
 		return false, err
@@ -72,6 +75,9 @@ func (d *Dir) DeleteChunk(ctx context.Context, digest string, before time.Time) 
 	defer unlock()
 	path := d.chunk(digest)
 	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return false, d.folderInstead(digest)
+	}
 	if err == nil && !info.ModTime().Before(before) {
 		return false, nil
 	}
@@ -161,6 +167,9 @@ func (d *Dir) session(file string) (string, error) {
 	}
 	if !strings.HasPrefix(name, hashed) {
 		session, _ := base64.RawURLEncoding.DecodeString(name)
+		if d.head(string(session)) != filepath.Join(d.root, "heads", file) {
+			return "", nil
+		}
 		return string(session), nil
 	}
 	path := filepath.Join(d.root, "heads", file)
@@ -174,6 +183,9 @@ func (d *Dir) session(file string) (string, error) {
 	var h Head
 	if err := json.Unmarshal(data, &h); err != nil {
 		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: %w; see %s", err, path)
+	}
+	if d.head(h.Session) != path {
+		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: it is that of session %s; see %s", h.Session, path)
 	}
 	return h.Session, nil
 }

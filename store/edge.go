@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,17 +12,6 @@ import (
 // An edge stands beside the chunks of a session and says that another one, a fork,
 // needs them up to one of them. So what is needed of a session's chunks is known by
 // its head and its edges, whatever else the store has.
-
-// edgeName is the name of the edge by which a session needs a chunk and those before it.
-func edgeName(session, chunk string) string {
-	_, digest, _ := bytes.Cut([]byte(chunk), []byte(ofChunk))
-	return tagOf(chunk) + ofEdge + Tag(session) + ofChunk + string(digest)
-}
-
-// chunkOf is the chunk that an edge's name names.
-func chunkOf(edge string) string {
-	return edge[:tagDigits] + edge[2*tagDigits+1:]
-}
 
 // Adopt makes sure that the chunks of other sessions in a chain stay as long as a
 // session needs them: it puts its edges. It is called before a head with that chain is
@@ -93,14 +81,14 @@ type edge struct {
 	session string // the one that needs them
 }
 
-// readEdge reads who an edge is of.
+// readEdge reads who an edge is of. The name must be that of an edge.
 func (l *Log) readEdge(ctx context.Context, info ChunkInfo) (edge, error) {
 	data, err := l.store.ChunkStart(ctx, info.Name, maxEnvelope)
 	if err != nil {
 		return edge{}, err
 	}
 	var e Envelope
-	if err := json.Unmarshal(data, &e); err != nil || e.V != ChunkVersion || e.Kind != kindFork || info.Name[tagDigits+1:2*tagDigits+1] != Tag(e.Session) {
+	if err := json.Unmarshal(data, &e); err != nil || e.V != ChunkVersion || e.Kind != kindFork || info.Name != edgeName(e.Session, chunkOf(info.Name)) {
 		return edge{}, agent.Errorf(agent.ChunkDamaged, "edge %s is damaged; restore it from a backup of the store", info.Name)
 	}
 	return edge{info, e.Session}, nil

@@ -80,32 +80,6 @@ func (e *Envelope) Prev() string {
 	return e.Before[0].Chunk
 }
 
-// Names of chunks are TAG-DIGEST, and of edges TAG~TAG-DIGEST: the session that needs a
-// chunk, and that chunk. What belongs to a session has its tag in front, so that it is
-// listed without anything being read.
-const (
-	tagDigits = 32
-	ofChunk   = "-"
-	ofEdge    = "~"
-)
-
-// Tag begins the names of all chunks that a session wrote: half of the SHA-256 of its
-// name.
-func Tag(session string) string { return digestOf([]byte(session))[:tagDigits] }
-
-// tagOf is the tag in the name of a chunk or an edge; empty if it is neither.
-func tagOf(name string) string {
-	if len(name) <= tagDigits || !strings.Contains(ofChunk+ofEdge, name[tagDigits:tagDigits+1]) {
-		return ""
-	}
-	return name[:tagDigits]
-}
-
-// isEdge tells whether a name is that of an edge.
-func isEdge(name string) bool {
-	return len(name) > tagDigits && name[tagDigits:tagDigits+1] == ofEdge
-}
-
 // maxEnvelope bounds an envelope, in bytes.
 const maxEnvelope = 32 << 10
 
@@ -131,8 +105,20 @@ func (e *Envelope) read(name string, data []byte) error {
 	if err := json.Unmarshal(line, e); err != nil {
 		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
 	}
-	if tagOf(name) != Tag(e.Session) {
-		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: it stands under another session than %s", name, e.Session)
+	return e.check(name)
+}
+
+// check refuses what no writer puts into the envelope of a chunk. So a reader that
+// follows it reads no more at once than it means to, and nothing else.
+func (e *Envelope) check(name string) error {
+	what := "chunk " + name
+	switch {
+	case !isChunk(name) || tagOf(name) != Tag(e.Session):
+		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it stands under another session than %s", what, e.Session)
+	case len(e.Before) > wave:
+		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it names %d chunks before it, and at most %d are read at once", what, len(e.Before), wave)
+	case e.Size < 0 || e.Size > maxPlain:
+		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it says that it has %d bytes; at most %d are read", what, e.Size, maxPlain)
 	}
-	return nil
+	return index{refs: e.Before, knows: e.Knows, origins: e.Origins}.check(what)
 }

@@ -12,6 +12,16 @@ import (
 // look and the put. Each time somebody else's was stored.
 const putTries = 10
 
+// LatestChain is the highest chain that a clock can name: the end of the year 9999, in
+// microseconds since 1970. A chain that is higher follows one by one on the stored one,
+// so that after each stored fence there is a higher one.
+const LatestChain = 253_402_300_799_999_999
+
+// beyond reports whether no run can have a fence after the stored one: it jumps.
+func beyond(f, stored agent.Fence) bool {
+	return f.Chain > LatestChain && f.Chain-1 > stored.Chain
+}
+
 // PutHead stores what a run has decided to be its session's head, if its fence is
 // higher than that of the stored head, and returns what is stored then. h.Version is
 // one more than the version that the run knows; if the stored head has
@@ -20,7 +30,7 @@ const putTries = 10
 //
 // [agent.Stale] refuses a lower fence, and a head of a session that was deleted: for
 // ever, since the fence of what is stored only rises. [agent.InvalidInput] refuses a
-// head without a fence. Other errors are those of the store.
+// head without a fence, and one whose chain jumps behind [LatestChain]. Other errors are those of the store.
 func (l *Log) PutHead(ctx context.Context, h Head) (Head, error) {
 	for range putTries {
 		stored, err := l.swap(ctx, h)
@@ -76,7 +86,8 @@ func (l *Log) index(ctx context.Context, h *Head) error {
 }
 
 // Over refuses, with [agent.Stale], a head that may not replace the stored one: if the
-// stored one has another version than h.Version-1, or a higher fence. Every store's
+// stored one has another version than h.Version-1, or a higher fence, or if the chain of
+// h jumps behind [LatestChain]. Every store's
 // PutHead calls it, or does the same, with nothing between this look and the write.
 // stored is what [Store] returns for the session, also beside [agent.NotFound].
 func (h Head) Over(stored Head) error {
@@ -85,6 +96,8 @@ func (h Head) Over(stored Head) error {
 		return agent.Errorf(agent.Stale, "session %s stands at version %d, not %d: another run wrote it", h.Session, stored.Version, h.Version-1)
 	case h.Fence.Compare(stored.Fence) < 0:
 		return agent.Errorf(agent.Stale, "session %s was last written by number %d of chain %d: number %d of chain %d comes too late", h.Session, stored.Fence.N, stored.Fence.Chain, h.Fence.N, h.Fence.Chain)
+	case beyond(h.Fence, stored.Fence):
+		return agent.Errorf(agent.Stale, "session %s stands at chain %d: no chain after it has number %d", h.Session, stored.Fence.Chain, h.Fence.Chain)
 	}
 	return nil
 }
@@ -116,6 +129,8 @@ func (l *Log) swap(ctx context.Context, h Head) (seen, error) {
 		return seen{}, err
 	case !gone && stored.Fence == h.Fence:
 		return seen{Head: stored}, nil
+	case beyond(h.Fence, stored.Fence):
+		return seen{}, agent.Errorf(agent.InvalidInput, "the head of session %s has the fence of chain %d, which no run after chain %d can have", h.Session, h.Fence.Chain, stored.Fence.Chain)
 	}
 	return seen{stored, gone}, stale
 }

@@ -46,7 +46,7 @@ func (l *Log) Store() Store { return l.store }
 func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	h, err := l.store.Head(ctx, session)
 	if err == nil {
-		err = newer(h)
+		err = h.sound()
 	}
 	if err == nil && len(h.Claims) > 0 && h.Run == "" && h.Imported == "" {
 		return Head{Session: session, Version: h.Version, Fence: h.Fence, Claims: h.Claims}, agent.Errorf(agent.NotFound, "session %s has no log: its run has stored nothing", session)
@@ -54,13 +54,23 @@ func (l *Log) Head(ctx context.Context, session string) (Head, error) {
 	return h, err
 }
 
-// newer is the error of a head of another version: what it refers to is not known to
-// this build.
-func newer(h Head) error {
-	if h.V != HeadVersion {
-		return agent.Errorf(agent.Incompatible, "the head of session %s has version %d; this build reads version %d", h.Session, h.V, HeadVersion)
+// sound refuses a head that this build can't go by: one of another version, of which it
+// does not know what it refers to, and one that no writer makes.
+func (h Head) sound() error {
+	what := "the head of session " + h.Session
+	switch {
+	case h.V != HeadVersion:
+		return agent.Errorf(agent.Incompatible, "%s has version %d; this build reads version %d", what, h.V, HeadVersion)
+	case len(h.Recent) > wave+1 || len(h.Kept) > maxBlobs:
+		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: it names %d chunks of its log and %d blobs, and at most %d and %d are read; restore it from a backup of the store", what, len(h.Recent), len(h.Kept), wave+1, maxBlobs)
+	case h.Fence.Chain > 2*LatestChain:
+		return agent.Errorf(agent.ChunkDamaged, "%s is damaged: no chain of executions has number %d; restore it from a backup of the store", what, h.Fence.Chain)
 	}
-	return nil
+	others := append([]string{h.Digest, h.Import}, h.Blobs...)
+	for _, k := range h.Kept {
+		others = append(others, k.Blob)
+	}
+	return index{h.Recent, h.Knows, h.Origins, others}.check(what)
 }
 
 // View returns the whole log up to a chunk; an empty name is the empty log.

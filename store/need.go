@@ -15,6 +15,7 @@ type needs struct {
 	tag   string
 	by    map[string]map[string]bool // by chunk: the sessions that need it
 	gone  []edge                     // edges that no session stands for
+	odd   []Fault                    // what stands among the edges and is none
 	fault *Fault                     // why it is not known what is needed
 }
 
@@ -48,7 +49,7 @@ func (n *needs) own(ctx context.Context, session string) error {
 		return nil
 	}
 	if err == nil {
-		err = newer(h)
+		err = h.sound()
 	}
 	if err != nil {
 		return n.broken(session, "", err)
@@ -68,6 +69,10 @@ func (n *needs) own(ctx context.Context, session string) error {
 
 // edge adds what another session needs.
 func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, without func(session string) bool) error {
+	if !isEdge(info.Name) { // it names no chunk, so that nobody can need one by it
+		n.odd = append(n.odd, *faultOf("", info.Name, agent.Errorf(agent.ChunkDamaged, "%s stands among the edges of forks and has no name of an edge; remove it from the store", info.Name)))
+		return nil
+	}
 	e, err := n.readEdge(ctx, info)
 	if errors.Is(err, agent.ChunkMissing) {
 		return nil // deleted meanwhile
@@ -84,7 +89,7 @@ func (n *needs) edge(ctx context.Context, info ChunkInfo, young time.Time, witho
 	switch {
 	case err != nil && !errors.Is(err, agent.NotFound) && !lasting(err):
 		return err
-	case err == nil && newer(h) == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.NotFound):
+	case err == nil && h.sound() == nil && !slices.ContainsFunc(h.Origins, func(o Origin) bool { return o.Chunk == chunk }), errors.Is(err, agent.NotFound):
 		if info.Put.Before(young) {
 			n.gone = append(n.gone, e)
 			return nil

@@ -13,7 +13,7 @@ import (
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
 // also a context that is over. testsuite.Store tells whether a store keeps it.
 type Store interface {
-	// PutChunk keeps data under a name, durably when it returns. A name is of up to 170
+	// PutChunk keeps data under a name, durably when it returns. A name is of 2 to 170
 	// of a-z, 0-9, - and ~ and at most one dot; it says whose the chunk is and what is in
 	// it, see [Envelope]. Putting the same name again is no error, for the content is the
 	// same; it renews the time of ChunkInfo.Put, so that no [Log.Collect] takes a chunk
@@ -31,10 +31,11 @@ type Store interface {
 	// DeleteChunk removes a chunk if it was last put before a time, and tells
 	// whether the chunk is gone: also one that was not there is, and a younger one
 	// is not. Who puts it at the same time either renews it before or puts it anew.
+	// [agent.ChunkDamaged] tells of something in its place that is no chunk.
 	DeleteChunk(ctx context.Context, name string, before time.Time) (gone bool, err error)
 
 	// Head returns a session's head, or [agent.NotFound], or [agent.ChunkDamaged] if it
-	// can't be read. Beside NotFound stands a head that has nothing but the Session and,
+	// can't be read, or is that of another session. Beside NotFound stands a head that has nothing but the Session and,
 	// if the session was deleted, the Version and the Fence at which it stands: what
 	// begins it anew goes on from there.
 	Head(ctx context.Context, session string) (Head, error)
@@ -46,8 +47,8 @@ type Store interface {
 	// that is over. Runs write by [Log.PutHead], which looks again then, and compares.
 	PutHead(ctx context.Context, h Head) error
 	// Heads lists the head of every session whose name begins with prefix, in
-	// order of session. [agent.ChunkDamaged] tells of one head that can't be read,
-	// with its Session where that is known, and the list goes on; any other error
+	// order of session. [agent.ChunkDamaged] tells of one head that can't be read or is
+	// that of another session, with the Session of its place where that is known, and the list goes on; any other error
 	// ends it. What is put or deleted meanwhile may be in it or not.
 	Heads(ctx context.Context, prefix string) iter.Seq2[Head, error]
 	// DeleteHead removes a session's head if the stored one has the version, else

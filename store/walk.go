@@ -64,7 +64,7 @@ type check struct {
 // still the same: it may have been deleted, or written, meanwhile.
 func (c *check) session(ctx context.Context, h Head) (*Fault, error) {
 	for {
-		if err := newer(h); err != nil {
+		if err := h.sound(); err != nil {
 			return faultOf(h.Session, "", err), nil
 		}
 		at, err := c.chain(ctx, h.Digest)

@@ -2,6 +2,7 @@ package testsuite
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,10 @@ func lowerFenceIsRefused(t testing.TB, s store.Store) {
 	for _, lower := range []store.Head{fenced(2, 5, 2, "late"), fenced(2, 4, 9, "late"), fenced(2, 0, 0, "")} {
 		require.ErrorIs(t, s.PutHead(ctx, lower), agent.Stale, "a head with the right version and the fence %v, where %v is stored", lower.Fence, fenced(1, 5, 3, "first").Fence)
 	}
+	require.ErrorIs(t, s.PutHead(ctx, fenced(2, math.MaxInt64, 1, "far")), agent.Stale, "a chain that jumps behind store.LatestChain: no run could write the session after it")
+	far := fenced(1, store.LatestChain+1, 1, "far")
+	far.Session = "far"
+	require.ErrorIs(t, s.PutHead(ctx, far), agent.Stale, "the first head of a session, with a chain behind store.LatestChain")
 	require.NoError(t, s.PutHead(ctx, fenced(2, 5, 3, "first")), "the same fence is not lower: a head is stored once more under another key")
 	require.NoError(t, s.PutHead(ctx, fenced(3, 6, 1, "next")), "a higher chain counts anew")
 	h, err := s.Head(ctx, "s")

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -176,7 +178,7 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	err := s.pool.QueryRow(ctx, `SELECT head, version, chain, n, by FROM `+s.schema+`.heads WHERE name = $1`, key(session)).
 		Scan(&head, &none.Version, &none.Fence.Chain, &none.Fence.N, &none.Fence.By)
 	if err == nil && head != nil {
-		return decode(session, head)
+		return decode(key(session), session, head)
 	}
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return store.Head{}, s.unavailable(err, "reading the head of session %s from %s", session, s.name)
@@ -184,12 +186,20 @@ func (s *Store) Head(ctx context.Context, session string) (store.Head, error) {
 	return none, agent.Errorf(agent.NotFound, "session %s is not in the store, %s", session, s.name)
 }
 
-func decode(session string, data []byte) (h store.Head, err error) {
-	if err := json.Unmarshal(data, &h); err != nil {
+// decode reads the head in the row of a name.
+func decode(name []byte, session string, data []byte) (h store.Head, err error) {
+	err = json.Unmarshal(data, &h)
+	if err == nil && (h.Session != session || !bytes.Equal(name, key(session))) {
+		err = errors.New("it is another's")
+	}
+	if err != nil {
 		return store.Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; restore it from a backup of the database", session, err)
 	}
 	return h, nil
 }
+
+// latest is store.LatestChain in SQL.
+var latest = strconv.FormatInt(store.LatestChain, 10)
 
 // PutHead implements [store.Store].
 func (s *Store) PutHead(ctx context.Context, h store.Head) error {
@@ -197,9 +207,12 @@ func (s *Store) PutHead(ctx context.Context, h store.Head) error {
 	if err != nil {
 		return agent.Errorf(agent.Internal, "encoding the head of session %s: %w", h.Session, err)
 	}
+	if h.Fence.Chain > store.LatestChain && h.Version == 1 {
+		return h.Over(store.Head{})
+	}
 	// What store.Head.Over says, in one statement.
 	swap := `UPDATE ` + s.schema + `.heads SET session = $2, version = $3, chain = $4, n = $5, by = $6, head = $7::json
-		WHERE name = $1 AND version = $3 - 1 AND (chain, n) <= ($4, $5)`
+		WHERE name = $1 AND version = $3 - 1 AND (chain, n) <= ($4, $5) AND ($4 <= ` + latest + ` OR $4 - 1 <= chain)`
 	if h.Version == 1 {
 		swap = `INSERT INTO ` + s.schema + `.heads (name, session, version, chain, n, by, head) VALUES ($1, $2, $3, $4, $5, $6, $7::json) ON CONFLICT DO NOTHING`
 	}
@@ -237,21 +250,22 @@ const page = 500
 // Heads implements [store.Store].
 func (s *Store) Heads(ctx context.Context, prefix string) iter.Seq2[store.Head, error] {
 	type row struct {
+		name    []byte
 		session string
 		head    []byte
 	}
-	list := `SELECT session, head FROM ` + s.schema + `.heads WHERE session > $1 AND session ^@ $2 ORDER BY session LIMIT $3`
+	list := `SELECT name, session, head FROM ` + s.schema + `.heads WHERE session > $1 AND session ^@ $2 ORDER BY session LIMIT $3`
 	return func(yield func(store.Head, error) bool) {
 		for last, more := "", true; more; {
 			rows, err := collect(ctx, s, func(r pgx.CollectableRow) (one row, err error) {
-				return one, r.Scan(&one.session, &one.head)
+				return one, r.Scan(&one.name, &one.session, &one.head)
 			}, list, last, prefix, page)
 			if err != nil {
 				yield(store.Head{}, s.unavailable(err, "listing the sessions of %s", s.name))
 				return
 			}
 			for _, r := range rows {
-				if !yield(decode(r.session, r.head)) {
+				if !yield(decode(r.name, r.session, r.head)) {
 					return
 				}
 				last = r.session

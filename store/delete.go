@@ -114,6 +114,10 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 // one deletes one session: its head, so that no run and no fork goes on from it, and
 // then what nobody needs of its chunks.
 func (d *deletion) one(ctx context.Context, h Head) error {
+	edges, err := d.edges(ctx, h) // as they are before the head goes: a session that is made anew puts its own
+	if err != nil {
+		return err
+	}
 	if h.Version > 0 {
 		if err := d.store.DeleteHead(ctx, h.Session, h.Version); err != nil {
 			return err
@@ -123,10 +127,12 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	if err := d.chunks(ctx, h.Session); err != nil {
 		return err
 	}
-	for _, o := range h.Origins {
-		if _, err := d.store.DeleteChunk(ctx, edgeName(h.Session, o.Chunk), time.Now().Add(clocks)); err != nil {
+	for _, e := range edges {
+		if err := d.edge(ctx, e); err != nil {
 			return err
 		}
+	}
+	for _, o := range h.Origins {
 		_, err := d.store.Head(ctx, o.Session)
 		if errors.Is(err, agent.NotFound) { // it was deleted before, and this one has kept its chunks
 			err = d.chunks(ctx, o.Session)
@@ -158,11 +164,35 @@ func (d *deletion) chunks(ctx context.Context, session string) error {
 		}
 	}
 	for _, e := range n.gone {
-		if _, err := d.store.DeleteChunk(ctx, e.Name, time.Now().Add(clocks)); err != nil {
+		if err := d.edge(ctx, e.ChunkInfo); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// edges lists the edges that a session has put beside the chunks of others.
+func (d *deletion) edges(ctx context.Context, h Head) (all []ChunkInfo, err error) {
+	for _, o := range h.Origins {
+		for info, err := range d.store.Chunks(ctx, edgeName(h.Session, o.Chunk)) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, info)
+		}
+	}
+	return all, nil
+}
+
+// edge deletes an edge as it was listed. If it was put again since, a session that was
+// made anew needs it: it stays, however late the deletion comes.
+func (d *deletion) edge(ctx context.Context, e ChunkInfo) error {
+	_, err := d.store.DeleteChunk(ctx, e.Name, e.Put.Add(time.Microsecond))
+	if err != nil && lasting(err) { // it is no chunk
+		d.done.Faults = append(d.done.Faults, *faultOf("", e.Name, err))
+		return nil
+	}
+	return err
 }
 
 // chunk deletes a chunk, unless somebody needs it.

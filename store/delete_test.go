@@ -168,3 +168,33 @@ func TestAViewThatIsReadDuringADeletionIsNotKept(t *testing.T) {
 	_, err = l.View(ctx, digest)
 	require.ErrorIs(t, err, agent.ChunkMissing)
 }
+
+// A session that is forked again while its deletion still runs needs the same edge: a
+// deletion that comes late does not take the new one.
+func TestALateDeletionLeavesANewEdge(t *testing.T) {
+	ctx, d := t.Context(), open1(t)
+	shared := say(t, d, "a", "1")
+	fork(t, d, "a", "b")
+	edge := edgeName("b", shared)
+	anew := false
+	_, err := NewLog(&hooked{Dir: d, beforeChunk: func(name string) {
+		if name != edge || anew {
+			return
+		}
+		anew = true
+		h, err := d.Head(ctx, "b")
+		require.ErrorIs(t, err, agent.NotFound)
+		require.NoError(t, NewLog(d).Adopt(ctx, "b", shared, "a"))
+		source := headOf(t, d, "a")
+		source.Session, source.Version, source.Fence, source.Recent = "b", h.Version+1, h.Fence.After(1), nil
+		_, err = NewLog(d).PutHead(ctx, source)
+		require.NoError(t, err)
+	}}).Delete(ctx, "b")
+	require.True(t, anew)
+	require.ErrorIs(t, err, agent.Stale, "it was written meanwhile")
+	require.True(t, has(t, d, edge))
+	done, err := NewLog(d).Delete(ctx, "a")
+	require.NoError(t, err)
+	require.Empty(t, done.Chunks)
+	require.Equal(t, []string{"1"}, said(t, d, "b"))
+}

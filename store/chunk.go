@@ -28,12 +28,16 @@ type content struct {
 }
 
 // maxPlain bounds what is unpacked from a chunk, so that a planted one can't
-// exhaust memory. A chunk of ours has about 1 MB.
+// exhaust memory. A chunk of ours has about 1 MB. It also bounds what one [Log] unpacks
+// at once.
 const maxPlain = 64 << 20
 
 var (
 	packer   = sync.OnceValue(func() *zstd.Encoder { e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)); return e })
-	unpacker = sync.OnceValue(func() *zstd.Decoder { d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxPlain)); return d })
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxPlain), zstd.WithDecodeAllCapLimit(true))
+		return d
+	})
 )
 
 // seal completes the envelope of a chunk and returns the chunk's stored form.
@@ -53,17 +57,29 @@ func seal(c *Chunk) (data []byte, err error) {
 // open checks a chunk's stored form against its name and decodes it.
 func open(name string, data []byte) (*Chunk, error) {
 	c := &Chunk{Name: name}
-	plain, err := c.unwrap(name, data, kindEvents)
-	if err != nil {
+	if err := c.read(name, data); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(plain, &c.content); err != nil {
-		return nil, agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
-	}
-	if n := len(c.Events); n > 0 && (c.Events[0].Seq != c.First || c.Events[n-1].Seq != c.Last) {
-		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+	if err := c.decode(data); err != nil {
+		return nil, err
 	}
 	return c, nil
+}
+
+// decode reads the content of a chunk whose envelope was read.
+func (c *Chunk) decode(data []byte) error {
+	name := c.Name
+	plain, err := c.unwrap(name, data, kindEvents)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(plain, &c.content); err != nil {
+		return agent.Errorf(agent.Incompatible, "chunk %s can't be read by this version: %w", name, err)
+	}
+	if n := len(c.Events); n > 0 && (c.Events[0].Seq != c.First || c.Events[n-1].Seq != c.Last) {
+		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: its envelope says that it has the events %d to %d, and it has %d to %d", name, c.First, c.Last, c.Events[0].Seq, c.Events[n-1].Seq)
+	}
+	return nil
 }
 
 // wrap makes the stored form of a content: its envelope, a line feed, and the content
@@ -80,17 +96,14 @@ func wrap(e *Envelope, plain []byte) (name string, data []byte, err error) {
 	return Tag(e.Session) + ofChunk + digestOf(line), packer().EncodeAll(plain, append(line, '\n')), nil
 }
 
-// unwrap checks a stored form of a kind against its name, reads its envelope and
-// returns the content.
+// unwrap returns the content of a stored form of a kind, and checks it against the
+// envelope, which was read. It unpacks no more than the envelope says.
 func (e *Envelope) unwrap(name string, data []byte, kind string) ([]byte, error) {
-	if err := e.read(name, data); err != nil {
-		return nil, err
-	}
 	if e.Kind != kind {
 		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is one of %q, where one of %q is wanted", name, e.Kind, kind)
 	}
 	_, packed, _ := bytes.Cut(data, []byte("\n"))
-	plain, err := unpacker().DecodeAll(packed, nil)
+	plain, err := unpacker().DecodeAll(packed, make([]byte, 0, e.Size))
 	if err != nil {
 		return nil, agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; restore it from a backup of the store", name, err)
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"sync/atomic"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -52,27 +54,40 @@ func (l *Log) Inbox(ctx context.Context, h Head) (agent.Inbox, error) {
 }
 
 // keptEvents reads events out of their blobs.
-func (l *Log) keptEvents(ctx context.Context, kept []agent.Kept) (events []agent.EmitOrder, err error) {
-	blobs, err := each(ctx, kept, func(ctx context.Context, k agent.Kept) ([]byte, error) { return l.Blob(ctx, k.Blob) })
-	if err != nil {
-		return nil, err
+func (l *Log) keptEvents(ctx context.Context, kept []agent.Kept) ([]agent.EmitOrder, error) {
+	if len(kept) > maxBlobs {
+		return nil, agent.Errorf(agent.ChunkDamaged, "an inbox stands in %d blobs; at most %d are read", len(kept), maxBlobs)
 	}
-	for i, k := range kept {
-		var all []agent.EmitOrder
-		if err := json.Unmarshal(blobs[i], &all); err != nil {
-			return nil, agent.Errorf(agent.Incompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
+	var size atomic.Int64
+	parts, err := each(ctx, kept, func(ctx context.Context, k agent.Kept) ([]agent.EmitOrder, error) {
+		plain, err := l.Blob(ctx, k.Blob)
+		if err != nil {
+			return nil, err
 		}
-		byKey := map[string]agent.EmitOrder{}
-		for _, e := range all {
-			byKey[e.Key()] = e
+		if size.Add(int64(len(plain))) > maxPlain {
+			return nil, agent.Errorf(agent.ChunkDamaged, "the events of an inbox have more than %d bytes", maxPlain)
 		}
-		for _, key := range k.Keys {
-			e, ok := byKey[key]
-			if !ok {
-				return nil, agent.Errorf(agent.ChunkDamaged, "blob %s does not have the event %s that the head names", k.Blob, key)
-			}
-			events = append(events, e)
+		return eventsOf(k, plain)
+	})
+	return slices.Concat(parts...), err
+}
+
+// eventsOf reads the events that are kept in one blob.
+func eventsOf(k agent.Kept, plain []byte) (events []agent.EmitOrder, err error) {
+	var all []agent.EmitOrder
+	if err := json.Unmarshal(plain, &all); err != nil {
+		return nil, agent.Errorf(agent.Incompatible, "the events of blob %s can't be read by this version: %w", k.Blob, err)
+	}
+	byKey := map[string]agent.EmitOrder{}
+	for _, e := range all {
+		byKey[e.Key()] = e
+	}
+	for _, key := range k.Keys {
+		e, ok := byKey[key]
+		if !ok {
+			return nil, agent.Errorf(agent.ChunkDamaged, "blob %s does not have the event %s that the head names", k.Blob, key)
 		}
+		events = append(events, e)
 	}
 	return events, nil
 }

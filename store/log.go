@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/fermata-agents/fermata/agent"
 )
 
@@ -13,10 +15,11 @@ import (
 // many goroutines at once; one serves a whole process.
 type Log struct {
 	store     Store
-	views     *cache[*View]     // by viewKey
-	chunks    *cache[*Chunk]    // by name
-	envelopes *cache[*Envelope] // by name
-	epoch     atomic.Int64      // how often all was forgotten
+	views     *cache[*View]       // by viewKey
+	chunks    *cache[*Chunk]      // by name
+	envelopes *cache[*Envelope]   // by name
+	epoch     atomic.Int64        // how often all was forgotten
+	room      *semaphore.Weighted // for what is being unpacked, in bytes
 }
 
 // Bounds of what a Log keeps in memory: of views and of chunks in bytes of plain
@@ -33,7 +36,7 @@ func NewLog(s Store) *Log {
 	if _, ok := s.(*Encrypted); !ok {
 		s = Encrypt(s, nil)
 	}
-	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes)}
+	return &Log{store: s, views: newCache[*View](maxViews), chunks: newCache[*Chunk](maxChunks), envelopes: newCache[*Envelope](maxEnvelopes), room: semaphore.NewWeighted(maxPlain)}
 }
 
 // Store is where the log's chunks lie.

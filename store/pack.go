@@ -48,12 +48,30 @@ func (l *Log) PutBlob(ctx context.Context, session string, data []byte) (string,
 
 // Blob returns what [Log.PutBlob] has put. Errors are [agent.ChunkMissing],
 // [agent.ChunkDamaged] and those of the store.
-func (l *Log) Blob(ctx context.Context, name string) ([]byte, error) {
+func (l *Log) Blob(ctx context.Context, name string) (plain []byte, err error) {
 	data, err := l.store.Chunk(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return (&Envelope{}).unwrap(name, data, kindBlob)
+	var e Envelope
+	err = l.unpack(ctx, name, data, &e, func() error {
+		plain, err = e.unwrap(name, data, kindBlob)
+		return err
+	})
+	return plain, err
+}
+
+// unpack reads an envelope and does something with the content when there is room for it
+// beside what is being unpacked.
+func (l *Log) unpack(ctx context.Context, name string, data []byte, e *Envelope, do func() error) error {
+	if err := e.read(name, data); err != nil {
+		return err
+	}
+	if err := l.room.Acquire(ctx, int64(e.Size)); err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "unpacking chunk %s: %w", name, err)
+	}
+	defer l.room.Release(int64(e.Size))
+	return do()
 }
 
 // Chain lists the chunks of a chain from its last to its first, in their stored

@@ -23,6 +23,9 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 			return nil, err
 		}
 		chain = append(chain, got...)
+		if err := linked(chain[max(0, len(chain)-len(got)-1):]); err != nil {
+			return nil, err
+		}
 		next = nil
 		oldest := got[len(got)-1]
 		if oldest.First > 0 && oldest.First <= from {
@@ -34,7 +37,7 @@ func (l *Log) read(ctx context.Context, name string, from int64) ([]*Chunk, erro
 			}
 		}
 	}
-	return chain, linked(chain)
+	return chain, nil
 }
 
 // linked checks that each chunk names the one that is read behind it.
@@ -85,11 +88,14 @@ func (l *Log) chunk(ctx context.Context, name string) (*Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := open(name, data)
-	if err == nil && epoch == l.now() {
+	c := &Chunk{Name: name}
+	if err := l.unpack(ctx, name, data, &c.Envelope, func() error { return c.decode(data) }); err != nil {
+		return nil, err
+	}
+	if epoch == l.now() {
 		l.chunks.add(name, c, c.Size)
 	}
-	return c, err
+	return c, nil
 }
 
 // envelope reads and checks the envelope of a chunk, and nothing else of it.

@@ -170,9 +170,9 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning_tokens"`
 }
 
-// Add returns the sum.
+// Add returns the sum, see [Sum].
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+	return Usage{Sum(u.Input, v.Input), Sum(u.Output, v.Output), Sum(u.CacheRead, v.CacheRead), Sum(u.CacheWrite, v.CacheWrite), Sum(u.Reasoning, v.Reasoning)}
 }
 
 // Total is what limits count: input and output.

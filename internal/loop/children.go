@@ -339,6 +339,9 @@ func (s *step) reported(r agent.ChildReport) error {
 	if !r.Status.Known() {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
 	}
+	if r.Met != nil && !s.believes(*r.Met) {
+		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.Met.Session)
+	}
 	news := i >= 0 && s.Children.List[i].live() && s.heardShare(r)
 	switch {
 	case i >= 0 && s.Children.List[i].live() && r.Met != nil:

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 
@@ -69,11 +68,11 @@ func (f *Flights) Hold(h agent.Heard) {
 func (f *Flights) Heard(h agent.Heard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if last, ok := f.holds.Get(h.Session); !ok || last.N < h.N {
+	if last, _ := f.holds.Get(h.Session); last.N < h.N && h.Follows(last.N) {
 		f.holds.Add(h.Session, h)
 	}
 	for s := range f.steps {
-		if under(s.session, h.Session) && !knows(s.heard, h) {
+		if under(s.session, h.Session) && news(s.heard, h) {
 			s.cancel(&errHeld{h})
 		}
 	}
@@ -121,8 +120,20 @@ func under(session, above string) bool {
 	return session == above || strings.HasPrefix(session, above+"/")
 }
 
-func knows(heard []agent.Heard, h agent.Heard) bool {
-	return slices.ContainsFunc(heard, func(k agent.Heard) bool { return k.Session == h.Session && k.N >= h.N })
+// news tells whether a hold is a later one than those that a step knows of, and can be.
+func news(heard []agent.Heard, h agent.Heard) bool {
+	n := lastOf(heard, h.Session)
+	return h.N > n && h.Follows(n)
+}
+
+// lastOf is the number of the last hold of a session that a step knows of.
+func lastOf(heard []agent.Heard, session string) (n int) {
+	for _, k := range heard {
+		if k.Session == session {
+			n = max(n, k.N)
+		}
+	}
+	return n
 }
 
 // enter registers a step that knows of some holds. Its context ends when a newer
@@ -133,7 +144,7 @@ func (f *Flights) enter(ctx context.Context, session string, heard []agent.Heard
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for above := session; ; above = above[:strings.LastIndexByte(above, '/')] {
-		if h, ok := f.holds.Get(above); ok && !knows(heard, h) {
+		if h, ok := f.holds.Get(above); ok && news(heard, h) {
 			cancel(&errHeld{h})
 			return ctx, unfollow
 		}
@@ -166,6 +177,6 @@ func heldBy(ctx context.Context) *agent.Heard {
 // know of, or when its run's parent is gone.
 func (d *Deeds) enter(ctx context.Context, session string, heard []agent.Heard, parent *agent.Parent) (context.Context, func()) {
 	ctx, leave := d.Flights.enter(ctx, session, heard)
-	ctx, stop := d.watch(ctx, parent)
+	ctx, stop := d.watch(ctx, parent, heard)
 	return ctx, func() { stop(); leave() }
 }

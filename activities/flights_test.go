@@ -2,9 +2,12 @@ package activities
 
 import (
 	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // A run that gives up its steps ends them in its process without a heartbeat, and neither
@@ -25,4 +28,24 @@ func TestGivingUpEndsTheRunsOwnSteps(t *testing.T) {
 	again, leave := f.enter(t.Context(), "s", nil)
 	defer leave()
 	require.NoError(t, again.Err(), "a step that begins afterwards is wanted")
+}
+
+// A hold whose number can't be is not believed, from whomever it comes: it ends no step, and
+// hides none of the true holds.
+func TestAnInventedHoldEndsNoStep(t *testing.T) {
+	for _, n := range []int{math.MaxInt, 2_000_000, 0, -1, math.MinInt} {
+		f := NewFlights()
+		running, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		defer leave()
+		f.Heard(agent.Heard{Session: "s", N: n})
+		require.NoError(t, running.Err(), n)
+		next, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		defer leave()
+		require.NoError(t, next.Err(), n)
+		f.Heard(agent.Heard{Session: "s", N: 4, Verb: agent.Interrupt})
+		require.Equal(t, &agent.Heard{Session: "s", N: 4, Verb: agent.Interrupt}, heldBy(running), n)
+		late, leave := f.enter(t.Context(), "s/b-1", []agent.Heard{{Session: "s", N: 3}})
+		defer leave()
+		require.Error(t, late.Err(), n)
+	}
 }

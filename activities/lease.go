@@ -105,8 +105,9 @@ func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Con
 
 // watch ends a step's context when its run's parent is gone, and looks before the step
 // begins. Only a run that its parent started in the background has one to look at: the
-// server cancels those that the parent waits for.
-func (d *Deeds) watch(ctx context.Context, p *agent.Parent) (_ context.Context, stop func()) {
+// server cancels those that the parent waits for. The end is told as the hold that follows
+// those that the step knows of.
+func (d *Deeds) watch(ctx context.Context, p *agent.Parent, heard []agent.Heard) (_ context.Context, stop func()) {
 	if p == nil {
 		return ctx, func() {}
 	}
@@ -114,7 +115,7 @@ func (d *Deeds) watch(ctx context.Context, p *agent.Parent) (_ context.Context, 
 	look := func() bool {
 		gone := d.Leases.gone(ctx, *p, d.state)
 		if gone {
-			cancel(&errHeld{agent.Heard{Session: p.Session, N: endless, Verb: agent.Cancel}})
+			cancel(&errHeld{agent.Heard{Session: p.Session, N: lastOf(heard, p.Session) + 1, Verb: agent.Cancel}})
 		}
 		return gone
 	}
@@ -135,6 +136,3 @@ func (d *Deeds) watch(ctx context.Context, p *agent.Parent) (_ context.Context, 
 	}()
 	return ctx, func() { cancel(nil) }
 }
-
-// endless is the number of a hold that no run has heard of: the end of its parent.
-const endless = 1 << 30

@@ -193,7 +193,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 			cancel(tooLong(m.Full))
 			return
 		}
-		t.hears(streamed, delta.Usage)
+		t.hears(streamed, model.Counted(delta.Usage))
 		said.WriteString(delta.Text)
 		if delta.Text != "" || delta.Thinking != "" {
 			d.live(piece{Session: in.Session, Run: in.Run, Turn: in.Turn, Text: delta.Text, Thinking: delta.Thinking})
@@ -205,7 +205,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		}
 		return agent.Reply{}, said.String(), err
 	}
-	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: reply.Usage}, "", nil
+	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.Counted(reply.Usage)}, "", nil
 }
 
 // tooLong gives up a model that says more than can be kept: it might never end.

@@ -116,7 +116,7 @@ func (t *tab) add(c agent.Charge) {
 		t.Spent = append(t.Spent, c)
 		return
 	}
-	t.Spent[i].Usage, t.Spent[i].Cost = t.Spent[i].Usage.Add(c.Usage), t.Spent[i].Cost+c.Cost
+	t.Spent[i].Usage, t.Spent[i].Cost = t.Spent[i].Usage.Add(c.Usage), agent.Sum(t.Spent[i].Cost, c.Cost)
 }
 
 // failed ends a question that failed: it is charged, unless it was free.

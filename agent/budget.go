@@ -79,11 +79,16 @@ type Estimate struct {
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// Add returns the sum.
+// Add returns the sum, see [Sum].
+func (e Estimate) Add(o Estimate) Estimate {
+	return Estimate{Sum(e.Tokens, o.Tokens), Sum(e.Cost, o.Cost)}
+}
+
+// Add returns the sum, see [Sum].
 func (t Tally) Add(o Tally) Tally {
 	return Tally{
-		t.Agents + o.Agents, t.Turns + o.Turns, t.Usage.Add(o.Usage), t.Cost + o.Cost,
-		Estimate{t.Estimated.Tokens + o.Estimated.Tokens, t.Estimated.Cost + o.Estimated.Cost},
+		Sum(t.Agents, o.Agents), Sum(t.Turns, o.Turns), t.Usage.Add(o.Usage), Sum(t.Cost, o.Cost),
+		t.Estimated.Add(o.Estimated),
 	}
 }
 

@@ -170,9 +170,9 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning_tokens"`
 }
 
-// Add returns the sum.
+// Add returns the sum, see [Sum].
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+	return Usage{Sum(u.Input, v.Input), Sum(u.Output, v.Output), Sum(u.CacheRead, v.CacheRead), Sum(u.CacheWrite, v.CacheWrite), Sum(u.Reasoning, v.Reasoning)}
 }
 
 // Total is what limits count: input and output.
@@ -214,6 +214,13 @@ type Heard struct {
 	N       int    `json:"n"`
 	Verb    Verb   `json:"verb,omitempty"`
 }
+
+// maxUnheard is how many holds of a session somebody may have missed.
+const maxUnheard = 1_000_000
+
+// Follows reports whether a hold can be one that somebody hears of who knows the session's
+// holds up to a number. Any other was invented: to believe it would hide the true ones.
+func (h Heard) Follows(known int) bool { return h.N > 0 && h.N-max(0, known) <= maxUnheard }
 
 // Finish is why a model stopped; the set is closed.
 type Finish string

@@ -16,9 +16,6 @@ type USD int64
 // Dollar is one US dollar.
 const Dollar USD = 1_000_000
 
-// maxUSD keeps sums of money far from overflow.
-const maxUSD = float64(1 << 52)
-
 // String writes the amount with as many decimals as it needs, "0.4123".
 func (u USD) String() string {
 	s := strconv.FormatFloat(float64(u)/float64(Dollar), 'f', 6, 64)
@@ -35,7 +32,7 @@ func (u *USD) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%s is not an amount in US dollars, such as 2.5", b)
 	}
 	micro := math.Round(dollars * float64(Dollar))
-	if math.Abs(micro) > maxUSD {
+	if math.Abs(micro) > MaxAmount {
 		return fmt.Errorf("%s dollars are out of range", b)
 	}
 	*u = USD(micro)

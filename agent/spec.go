@@ -152,13 +152,6 @@ type Price struct {
 	CacheWrite USD `json:"cache_write,omitempty"`
 }
 
-// Of is the cost of some tokens, rounded up to a micro-dollar.
-func (p Price) Of(u Usage) USD {
-	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
-	sum := int64(p.Input)*plain + int64(p.CacheRead)*u.CacheRead + int64(p.CacheWrite)*u.CacheWrite + int64(p.Output)*u.Output
-	return USD((sum + 999_999) / 1_000_000)
-}
-
 // Names of the runtime's own tools.
 const (
 	AskUserTool = "ask_user"         // asks a person

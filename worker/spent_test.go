@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 
@@ -52,4 +53,31 @@ func TestBrokenStreamsAreCharged(t *testing.T) {
 	require.Equal(t, string(agent.ProviderError), out.Reason)
 	require.Equal(t, int64(2*1020), out.Usage.Total())
 	require.Empty(t, out.Error.Spent, "it stands in the usage")
+}
+
+// claims replies with a usage that no model has.
+type claims struct {
+	model.Model
+	usage agent.Usage
+}
+
+func (c claims) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	emit(model.Delta{Usage: c.usage})
+	reply, err := c.Model.Generate(ctx, req, emit)
+	if err == nil {
+		reply.Usage = c.usage
+	}
+	return reply, err
+}
+
+// A usage that can't be is not recorded, whatever model tells it.
+func TestClaimedUsageIsBounded(t *testing.T) {
+	def := agent.Definition{Name: "a", Model: "m"}
+	for _, usage := range []agent.Usage{{Input: -50, Output: 7}, {Input: math.MaxInt64, Output: 7}} {
+		m := claims{testsuite.NewScript(testsuite.Reply{Text: "done"}), usage}
+		out, err := run(t, &worker.Options{Agents: []agent.Definition{def}, Models: map[string]model.Model{"m": model.Named(m, "m", model.Info{Price: agent.Price{Input: agent.Dollar}})}})
+		require.NoError(t, err)
+		require.Equal(t, model.Counted(usage), out.Usage)
+		require.GreaterOrEqual(t, out.Cost, agent.USD(0))
+	}
 }

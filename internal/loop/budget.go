@@ -91,11 +91,12 @@ func (b *Budget) charge(c agent.Charge, own agent.Price) {
 	if c.Model == "" {
 		c.Cost = own.Of(c.Usage)
 	}
-	b.Usage, b.Cost = b.Usage.Add(c.Usage), b.Cost+c.Cost
-	b.Last[agent.ResourceTokens] += c.Usage.Total()
-	b.Last[agent.ResourceCost] += int64(c.Cost)
+	tokens := c.Usage.Bounded().Total()
+	b.Usage, b.Cost = b.Usage.Add(c.Usage), agent.Sum(b.Cost, c.Cost)
+	b.Last[agent.ResourceTokens] = agent.Sum(b.Last[agent.ResourceTokens], tokens)
+	b.Last[agent.ResourceCost] = agent.Sum(b.Last[agent.ResourceCost], int64(c.Cost))
 	if c.Estimated {
-		b.Estimated.Tokens, b.Estimated.Cost = b.Estimated.Tokens+c.Usage.Total(), b.Estimated.Cost+c.Cost
+		b.Estimated = b.Estimated.Add(agent.Estimate{Tokens: tokens, Cost: c.Cost})
 	}
 }
 
@@ -113,7 +114,8 @@ func (b *Budget) turn() {
 // counted takes how many tokens the model has counted in a request.
 func (b *Budget) counted(u agent.Usage) {
 	if u.Input > 0 {
-		b.Request, b.Counted, b.Since = u.Input, u.Input, 0
+		n := agent.Amount(u.Input)
+		b.Request, b.Counted, b.Since = n, n, 0
 	}
 }
 
@@ -130,7 +132,7 @@ func (b Budget) allowance() agent.Amounts {
 	c := b.Limits.Amounts()
 	for r := range c {
 		if c[r] != agent.NotBounded {
-			c[r] += b.Base[r]
+			c[r] = min(c[r], maxGrant) + b.Base[r]
 		}
 	}
 	return c

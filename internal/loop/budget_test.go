@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -45,4 +46,31 @@ func TestABlindCharge(t *testing.T) {
 	require.Equal(t, agent.Charge{Usage: agent.Usage{Input: 53}, Estimated: true}, b.blind())
 	b.charge(b.blind(), agent.Price{})
 	require.Equal(t, int64(53), b.Estimated.Tokens)
+}
+
+// No usage that a model claims gives back what was used, or makes the run's limits hold no
+// more.
+func TestNoUsageRefunds(t *testing.T) {
+	for _, claimed := range []agent.Usage{
+		{Input: -1_000_000_000, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Input: 1e12, Output: 1e12}, {Input: 10, CacheRead: -4_000_000},
+	} {
+		b := Budget{}
+		b.allow(agent.Limits{Tokens: 1000, CostUSD: agent.Dollar})
+		price := agent.Price{Input: 3 * agent.Dollar, Output: 15 * agent.Dollar, CacheRead: agent.Dollar}
+		b.charge(agent.Charge{Usage: agent.Usage{Input: 999_999}, Estimated: true}, price)
+		before := b
+		for range 3 {
+			b.charge(agent.Charge{Usage: claimed, Estimated: true}, price)
+			b.charge(agent.Charge{Model: "other", Usage: claimed, Cost: math.MinInt64}, price)
+			b.counted(claimed)
+			require.GreaterOrEqual(t, b.Usage.Total(), before.Usage.Total(), claimed)
+			require.GreaterOrEqual(t, b.Cost, before.Cost, claimed)
+			require.GreaterOrEqual(t, b.Estimated.Tokens, before.Estimated.Tokens, claimed)
+			require.GreaterOrEqual(t, b.Last[agent.ResourceCost], before.Last[agent.ResourceCost], claimed)
+			require.GreaterOrEqual(t, b.Request, int64(0), claimed)
+		}
+		s := State{Budget: b}
+		require.True(t, s.reckon().exhausted(agent.ResourceTokens), claimed)
+		require.True(t, s.reckon().exhausted(agent.ResourceCost), claimed)
+	}
 }

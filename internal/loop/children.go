@@ -195,9 +195,22 @@ func (c *Children) add(one Child) {
 	c.keep()
 }
 
-// owe keeps what a child has to be told when it has begun.
+// owe keeps what a child has to be told when it has begun. An order has all holds above the
+// child, so it takes the place of the one before it; a stop or a cancel is kept beside it. No size
+// counts what is owed: a run does not carry over while a child begins.
 func (c *Children) owe(i int, o agent.HoldOrder) {
-	c.List[i].Owed = append(slices.Clip(c.List[i].Owed), o)
+	kind := func(o agent.HoldOrder) (agent.Verb, bool) {
+		if o.Verb == agent.Stop || o.Verb == agent.Cancel {
+			return o.Verb, false
+		}
+		return "", o.Own
+	}
+	verb, own := kind(o)
+	owed := slices.DeleteFunc(slices.Clone(c.List[i].Owed), func(old agent.HoldOrder) bool {
+		v, w := kind(old)
+		return v == verb && w == own
+	})
+	c.List[i].Owed = append(owed, o)
 }
 
 // began takes that a child has begun, and returns what it has to be told.
@@ -338,6 +351,9 @@ func (s *step) reported(r agent.ChildReport) error {
 	}
 	if !r.Status.Known() {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
+	}
+	if r.Met != nil && !s.believes(*r.Met) {
+		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.Met.Session)
 	}
 	news := i >= 0 && s.Children.List[i].live() && s.heardShare(r)
 	switch {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,4 +28,35 @@ func TestHowChildrenStand(t *testing.T) {
 	require.False(t, c.starting())
 	c.List[0].Outcome = &agent.Outcome{}
 	require.Equal(t, []any{1, true, false}, []any{c.countLive(), c.working(), c.anyBusy()})
+}
+
+// A child that has not begun is owed the last of what holds it, however often that changed,
+// and a stop beside it.
+func TestAChildIsOwedTheLastHold(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one","background":true}`)
+	for range 500 {
+		p.step(Said{Command: agent.PauseOrder{Reason: strings.Repeat("x", 60_000)}})
+		p.step(Said{Command: agent.ResumeOrder{}})
+	}
+	p.lines(`pause {"reason":"lunch"}`)
+	owed := p.state.Children.List[0].Owed
+	require.Len(t, owed, 1)
+	require.Equal(t, "lunch", owed[0].Held[0].Reason)
+	p.lines(`stop {}`)
+	owed = p.state.Children.List[0].Owed
+	require.Equal(t, agent.Stop, owed[len(owed)-1].Verb)
+	require.LessOrEqual(t, len(owed), 2)
+	p.full = true
+	p.step(Tick{})
+	require.NotEqual(t, Carrying, p.state.Life, "what is owed is in no state that is carried over")
+}
+
+// A wait names each child once, however often the model did.
+func TestAWaitNamesAChildOnce(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"x","background":true}`, `child-started s/b-1`,
+		`calls subagent_wait {"children":[`+strings.TrimSuffix(strings.Repeat(`"s/b-1",`, 10_000), ",")+`]}`)
+	require.Equal(t, []string{"s/b-1"}, p.state.Calls.List[0].On)
+	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed, Text: "done"}})
+	require.NoError(t, p.wrong)
+	require.NotContains(t, p.out.String(), `"child":"s/b-1"},{"child":"s/b-1"`)
 }

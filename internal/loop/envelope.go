@@ -67,6 +67,7 @@ func brief(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, postFrame), fit(b.Reason, maxName)
 	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, coded(b.Error)
+	b.Usage, b.Cost, b.Tree = b.Usage.Bounded(), agent.Amount(b.Cost), b.Tree.Bounded()
 	if b.Error != nil {
 		b.Error.Message = fit(o.Error.Message, maxWhy)
 	}

@@ -108,6 +108,16 @@ func (h *Holds) hear(one agent.Heard) {
 	h.Heard[i].N = max(h.Heard[i].N, one.N)
 }
 
+// last is the number of the last hold of a session that was heard of.
+func (h Holds) last(session string) int {
+	for _, one := range h.Heard {
+		if one.Session == session {
+			return one.N
+		}
+	}
+	return 0
+}
+
 func (h Holds) knows(one agent.Heard) bool { return knows(h.Heard, one) }
 
 // met remembers a hold that a step met first, until the run is told of it.

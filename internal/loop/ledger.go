@@ -51,6 +51,10 @@ const (
 	askDry = 2
 )
 
+// maxGrant bounds what is granted or wanted in all, so that what is reckoned with it, and
+// with sums of tallies, can't overflow. It is 146 years of working time.
+const maxGrant = 1 << 62
+
 func (l Ledger) clone() Ledger {
 	l.Above, l.Accounts = copied(l.Above), slices.Clone(l.Accounts)
 	return l
@@ -77,11 +81,12 @@ func (l *Ledger) open(session string, granted agent.Amounts) {
 func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 	a := &l.Accounts[i]
 	was := *a
-	a.Spent = a.Spent.Latest(r.Spent)
+	a.Spent = a.Spent.Latest(r.Spent.Bounded())
 	for n := range a.Returned {
-		a.Returned[n] = max(a.Returned[n], r.Returned[n])
+		// What was known to be spent before was not there to be returned.
+		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(agent.Resource(n))))
 		if r.Granted[n] == a.Granted[n] {
-			a.Wants[n], a.Rests[n] = r.Wants[n], r.Rests[n]
+			a.Wants[n], a.Rests[n] = min(max(r.Wants[n], 0), maxGrant), min(max(r.Rests[n], 0), 1)
 		} else if r.Wants[n] > 0 {
 			behind = true
 		}
@@ -96,7 +101,7 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 func (l *Ledger) grant(i int, more agent.Amounts) {
 	for n := range more {
 		if more[n] > 0 {
-			l.Accounts[i].Granted[n] += more[n]
+			l.Accounts[i].Granted[n] += min(more[n], maxGrant-l.Accounts[i].Granted[n])
 			l.Accounts[i].Wants[n], l.Accounts[i].Rests[n] = 0, 0
 		}
 	}
@@ -120,7 +125,7 @@ func (l *Ledger) close(session string, used *agent.Tally) {
 	case used == nil:
 		l.Gone = l.Gone.Add(l.Accounts[i].worst())
 	case used.Agents > 0: // else it never was
-		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(*used))
+		l.Gone = l.Gone.Add(l.Accounts[i].Spent.Latest(used.Bounded()))
 	}
 	if l.Accounts = slices.Delete(l.Accounts, i, i+1); len(l.Accounts) == 0 {
 		l.Accounts = nil
@@ -142,7 +147,7 @@ func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
 	was := *a
 	for n := range a.Granted {
 		if a.Granted[n] != agent.NotBounded && o.Granted[n] > a.Granted[n] {
-			a.Granted[n], a.Asked[n] = o.Granted[n], 0
+			a.Granted[n], a.Asked[n] = min(o.Granted[n], maxGrant), 0
 		}
 	}
 	if a.Granted[agent.ResourceAgents] > was.Granted[agent.ResourceAgents] {
@@ -179,6 +184,9 @@ func (a Account) unspent(r agent.Resource) int64 {
 	}
 	return max(0, a.Granted[r]-a.Returned[r]-a.Spent.Amounts()[r])
 }
+
+// returnable is how much of a resource an account can have given back in all.
+func (a Account) returnable(r agent.Resource) int64 { return a.Returned[r] + a.unspent(r) }
 
 // net is what an account was granted, less what it gave back, and room what of that it may
 // still use, as far as that was heard.
@@ -217,10 +225,9 @@ func (a Account) rests() bool {
 
 // worst is the most that it can have used.
 func (a Account) worst() agent.Tally {
-	t := a.Spent
-	t.Agents, t.Turns = t.Agents+int(a.unspent(agent.ResourceAgents)), t.Turns+int(a.unspent(agent.ResourceTurns))
 	tokens, cost := a.unspent(agent.ResourceTokens), agent.USD(a.unspent(agent.ResourceCost))
-	t.Usage.Input, t.Estimated.Tokens = t.Usage.Input+tokens, t.Estimated.Tokens+tokens
-	t.Cost, t.Estimated.Cost = t.Cost+cost, t.Estimated.Cost+cost
-	return t
+	return a.Spent.Add(agent.Tally{
+		Agents: int(a.unspent(agent.ResourceAgents)), Turns: int(a.unspent(agent.ResourceTurns)),
+		Usage: agent.Usage{Input: tokens}, Cost: cost, Estimated: agent.Estimate{Tokens: tokens, Cost: cost},
+	})
 }

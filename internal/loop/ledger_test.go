@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -267,4 +268,74 @@ func TestAmountsAreNamed(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &back))
 	require.Equal(t, a, back)
 	require.Error(t, json.Unmarshal([]byte(strings.Repeat("[", 3)), &back))
+}
+
+// What a sub-agent claims of its account is believed as far as it can be true: no number
+// falls, overflows, or gives back what was not there.
+func TestClaimsOfASubAgentAreBounded(t *testing.T) {
+	begin := func() *player {
+		return played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"limits":{"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+	}
+	granted := begin().state.Ledger.Accounts[0].Granted
+	tokens := func(n int64) (a agent.Amounts) { a[agent.ResourceTokens] = n; return a }
+	huge := agent.Tally{Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64}
+	for what, r := range map[string]agent.ShareReport{
+		"more came back than was granted": {Returned: tokens(math.MaxInt64 / 2), Granted: granted},
+		"it came back, and was spent":     {Returned: tokens(math.MaxInt64), Spent: agent.Tally{Usage: agent.Usage{Input: 500}}, Granted: granted},
+		"less than nothing came back":     {Returned: tokens(math.MinInt64), Granted: granted},
+		"more was spent than there is":    {Spent: huge, Granted: granted},
+		"less than nothing was spent":     {Spent: agent.Tally{Agents: -1, Usage: agent.Usage{Input: math.MinInt64}, Cost: -1}, Granted: granted},
+		"it wants all there is":           {Wants: tokens(math.MaxInt64), Rests: tokens(math.MaxInt64), Granted: granted},
+		"it wants less than nothing":      {Wants: tokens(math.MinInt64), Rests: tokens(-1), Granted: granted},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := begin()
+			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Status: agent.Running, Share: &r}})
+			k := p.state.reckon()
+			require.LessOrEqual(t, k.left(agent.ResourceTokens), int64(1000))
+			require.GreaterOrEqual(t, k.spent(agent.ResourceTokens), int64(0))
+			for _, a := range k.Accounts {
+				require.LessOrEqual(t, a.Returned[agent.ResourceTokens], a.Granted[agent.ResourceTokens])
+				require.GreaterOrEqual(t, a.Returned[agent.ResourceTokens], int64(0))
+				require.GreaterOrEqual(t, a.Wants[agent.ResourceTokens], int64(0))
+			}
+			require.Equal(t, r.Spent.Usage == huge.Usage, k.exhausted(agent.ResourceTokens))
+			raw, err := json.Marshal(p.state)
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(raw, new(State)), "the run can be carried over")
+		})
+	}
+}
+
+// An outcome's tally is bounded as well.
+func TestTalliesOfOutcomesAreBounded(t *testing.T) {
+	for _, tree := range []agent.Tally{
+		{Agents: 1, Usage: agent.Usage{Input: math.MinInt64 + 5}, Cost: -1}, {Agents: -1}, {Agents: math.MaxInt, Turns: math.MaxInt, Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64},
+	} {
+		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"limits":{"agents":3,"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+		spent := p.state.spentAmounts()
+		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Seq: 9, Status: agent.Completed, Outcome: &agent.Outcome{Status: agent.Completed, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}}})
+		require.NoError(t, p.wrong)
+		for r := range agent.Resources {
+			require.GreaterOrEqual(t, p.state.spentAmounts()[r], spent[r], "%v: %s", tree, r)
+		}
+		kept := p.state.Children.List[0].Outcome
+		require.Equal(t, []any{tree.Bounded(), tree.Usage.Bounded(), agent.Amount(tree.Cost)}, []any{kept.Tree, kept.Usage, kept.Cost})
+		raw, err := json.Marshal(p.state)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(raw, new(State)))
+	}
+}
+
+// A grant names the run that it is for.
+func TestAGrantNamesItsRun(t *testing.T) {
+	p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"levels":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+	more := agent.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
+	for _, run := range []string{"", "r0", "other"} {
+		p.step(Granted{Order: agent.GrantOrder{Run: run, Granted: more}})
+		require.ErrorIs(t, p.wrong, agent.Stale, run)
+	}
+	p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: more}})
+	require.NoError(t, p.wrong)
+	require.Equal(t, int64(maxGrant), p.state.Ledger.Above.Granted[agent.ResourceTokens])
 }

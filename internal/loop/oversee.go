@@ -73,6 +73,8 @@ func (s *step) oversee(i int) {
 		s.settle(i, agent.CallFailed, s.noChild(o.Child))
 	case !s.Children.List[n].live():
 		s.settle(i, agent.CallFailed, fmt.Sprintf("%s has ended (%s).", o.Child, s.Children.List[n].Status))
+	case !s.Children.List[n].Started:
+		s.settle(i, agent.CallFailed, o.Child+" has not begun yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
 		s.settle(i, agent.CallRejected, "A reason is wanted: set reason.")
 	default:
@@ -101,13 +103,20 @@ func (s *step) awaitChildren(i int, sessions []string) {
 	if len(sessions) == 0 {
 		sessions = s.Children.sessions()
 	}
+	var on []string // each once
+	seen := map[string]bool{}
 	for _, session := range sessions {
+		if seen[session] {
+			continue
+		}
 		if s.Children.find(session) < 0 {
 			s.settle(i, agent.CallFailed, s.noChild(session))
 			return
 		}
+		seen[session] = true
+		on = append(on, session)
 	}
-	s.Calls.hand(i, sessions, s.At)
+	s.Calls.hand(i, on, s.At)
 	s.answerWaits()
 }
 

@@ -118,8 +118,8 @@ func (s *step) closeAccount(c Child, o *agent.Outcome) {
 // One that asks and has not heard of all that it was granted is told again.
 func (s *step) heardShare(r agent.ChildReport) bool {
 	i := s.Ledger.find(r.Session)
-	if r.Share == nil || i < 0 {
-		return false
+	if c := s.Children.find(r.Session); r.Share == nil || i < 0 || !s.Children.List[c].Started {
+		return false // it can be told nothing yet
 	}
 	s.resumed.Cause = agent.Initiator(firstOf(string(s.resumed.Cause), string(agent.ByTriggered)))
 	news, behind := s.Ledger.heard(i, *r.Share)
@@ -195,7 +195,7 @@ func (s *step) takeGrant(o agent.GrantOrder) error {
 	switch {
 	case s.over():
 		return s.refuse("the run is ending")
-	case o.Run != "" && o.Run != s.Run:
+	case o.Run != s.Run:
 		return s.refuse("a grant from above is for run %s", o.Run)
 	case s.Ledger.Above == nil:
 		return s.refuse("no limit above bounds the run")

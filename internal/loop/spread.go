@@ -92,9 +92,21 @@ func (s *step) ordered(o agent.HoldOrder) error {
 	return s.heldAbove(o)
 }
 
+// maxHold bounds the numbers of holds in an order, which may be forged.
+const maxHold = 1 << 30
+
+// counted reports whether all holds of an order have numbers that a session comes to.
+func counted(o agent.HoldOrder) bool {
+	wrong := func(h agent.Heard) bool { return h.N < 0 || h.N > maxHold }
+	return !slices.ContainsFunc(o.Heard, wrong) && !slices.ContainsFunc(o.Held, func(h agent.Hold) bool { return wrong(heardOf(h)) })
+}
+
 // heldAbove takes over the holds above this run, as its parent knows them, and passes on
 // what has changed.
 func (s *step) heldAbove(o agent.HoldOrder) error {
+	if !counted(o) {
+		return s.refuse("an order from above has a hold with a number that no session comes to")
+	}
 	s.Holds.told(o.Heard)
 	old, want := s.Holds.inherited(), strongest(o.Held)
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
@@ -128,8 +140,20 @@ func (s *step) heldAbove(o agent.HoldOrder) error {
 func (s *step) above(session string) bool { return strings.HasPrefix(s.Session, session+"/") }
 
 // news reports whether a hold that a step met is an ancestor's that this run has not heard
-// of yet.
-func (s *step) news(h agent.Heard) bool { return !s.Holds.knows(h) && s.above(h.Session) }
+// of yet, and that can be.
+func (s *step) news(h agent.Heard) bool {
+	return !s.Holds.knows(h) && s.above(h.Session) && s.believes(h)
+}
+
+// believes reports whether a hold that a step or a sub-agent says to have met can be. If
+// another were believed, the next hold would have no number.
+func (s *step) believes(h agent.Heard) bool {
+	known := s.Holds.last(h.Session)
+	if h.Session == s.Session {
+		known = max(known, s.Numbers.Hold)
+	}
+	return h.Follows(known)
+}
 
 // justified reports whether a step was right to stop for a hold: it is news, or the run is
 // held or ending.
@@ -140,6 +164,9 @@ func (s *step) justified(h agent.Heard) bool {
 // outdated takes a hold that stopped a step for nothing: it was of a run before this one.
 // Now that it was heard of, it stops no other step, and its number is not used again.
 func (s *step) outdated(h agent.Heard) {
+	if !s.believes(h) {
+		return
+	}
 	s.Holds.hear(h)
 	if h.Session == s.Session {
 		s.Numbers.Hold = max(s.Numbers.Hold, h.N)

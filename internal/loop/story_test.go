@@ -251,6 +251,7 @@ func (p *player) input(verb, rest string) Input {
 	case "granted":
 		o := agent.GrantOrder{}
 		p.decode(rest, &o)
+		o.Run = firstOf(o.Run, p.state.Run)
 		return Granted{Order: o}
 	case "leased":
 		return Leased{Gone: rest == "gone"}

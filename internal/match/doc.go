@@ -5,8 +5,8 @@
 //
 // Taken are the keywords type, enum, const; properties, required, additionalProperties,
 // minProperties, maxProperties; items, minItems, maxItems; minimum, maximum,
-// exclusiveMinimum, exclusiveMaximum; minLength, maxLength, pattern (RE2); allOf, anyOf,
-// oneOf, not; and true and false as schemas. Keywords that only describe, and those that
+// exclusiveMinimum, exclusiveMaximum; minLength, maxLength; allOf, anyOf, oneOf, not; and true and false as schemas. Keywords that only describe, and those that
 // begin with x-, are passed over.
-// There is no $ref: a match that goes round in a circle never ends.
+// There is no $ref: a match that goes round in a circle never ends. There is no pattern:
+// what a regular expression matches, and how long that takes, is up to a library.
 package match

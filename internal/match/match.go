@@ -8,18 +8,22 @@ import (
 	"io"
 	"maps"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Bounds of a match. Each visit looks at one node of the schema and one of the value.
+// Bounds of a match. A visit looks at one node of the schema and one of the value, at one
+// name, or at a few bytes of a text or digits of a number.
 const (
 	MaxSchema = 8 << 10 // bytes
 	MaxVisits = 100_000
 	maxDepth  = 32
 	maxDigits = 400 // of a number: to compare 1e999999999 would take all memory
+
+	textVisit  = 64 // bytes of a text
+	digitVisit = 8  // digits of a number
 )
 
 // ErrTooLarge means that a value has more parts than a match may look at.
@@ -42,7 +46,6 @@ type node struct {
 	minProperties, maxProperties *int
 	minItems, maxItems           *int
 	minLength, maxLength         *int
-	pattern                      *regexp.Regexp
 	allOf, anyOf, oneOf          []*node
 	not                          *node
 }
@@ -98,30 +101,37 @@ func deep(v any, depth int) error {
 			}
 		}
 	case json.Number:
-		_, err := number(v)
+		_, err := digits(v)
 		return err
 	}
 	return nil
 }
 
-// number is a number without loss. Its size is bounded by what it would take to write it
-// out.
-func number(n json.Number) (*big.Rat, error) {
+// digits is about how many digits a number has if it is written out. It is bounded.
+func digits(n json.Number) (int, error) {
 	text := n.String()
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
 	e := 0
 	if exponent != "" {
 		var err error
 		if e, err = strconv.Atoi(exponent); err != nil {
-			return nil, fmt.Errorf("the number %.20s… has too many digits", text)
+			return 0, fmt.Errorf("the number %.20s… has too many digits", text)
 		}
 	}
 	if len(mantissa) > maxDigits || max(e, -e) > maxDigits {
-		return nil, fmt.Errorf("the number %.20s has too many digits", text)
+		return 0, fmt.Errorf("the number %.20s has too many digits", text)
 	}
-	r, ok := new(big.Rat).SetString(text)
+	return len(mantissa) + max(e, -e), nil
+}
+
+// number is a number without loss.
+func number(n json.Number) (*big.Rat, error) {
+	if _, err := digits(n); err != nil {
+		return nil, err
+	}
+	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {
-		return nil, fmt.Errorf("%.20s is no number", text)
+		return nil, fmt.Errorf("%.20s is no number", n)
 	}
 	return r, nil
 }
@@ -150,8 +160,26 @@ func (s Schema) Fits(raw []byte) (bool, error) {
 // matching counts how much one match has looked at.
 type matching struct{ left int }
 
+// visits counts some visits, and reports whether there may be as many.
+func (m *matching) visits(n int) bool {
+	m.left = max(-1, m.left-n)
+	return m.left >= 0
+}
+
+// weight is how many visits it takes to look at a value once, without what it contains.
+func weight(v any) int {
+	switch v := v.(type) {
+	case string:
+		return 1 + len(v)/textVisit
+	case json.Number:
+		n, _ := digits(v) // too many are refused when the value is read
+		return 1 + n/digitVisit
+	}
+	return 1
+}
+
 func (m *matching) fits(n *node, v any) bool {
-	if m.left--; m.left < 0 || n.never {
+	if !m.visits(weight(v)+len(n.types)+len(n.enum)) || n.never {
 		return false
 	}
 	if len(n.types) > 0 && !slices.ContainsFunc(n.types, func(t string) bool { return is(v, t) }) {
@@ -182,8 +210,7 @@ func (m *matching) fits(n *node, v any) bool {
 }
 
 func (n *node) fitsString(v string) bool {
-	length := len([]rune(v))
-	return within(length, n.minLength, n.maxLength) && (n.pattern == nil || n.pattern.MatchString(v))
+	return within(utf8.RuneCountInString(v), n.minLength, n.maxLength)
 }
 
 func (n *node) fitsNumber(v json.Number) bool {
@@ -206,10 +233,19 @@ func (m *matching) fitsObject(n *node, v map[string]any) bool {
 	if !within(len(v), n.minProperties, n.maxProperties) {
 		return false
 	}
+	if !m.visits(len(n.required)) {
+		return false
+	}
 	for _, name := range n.required {
 		if _, ok := v[name]; !ok {
 			return false
 		}
+	}
+	if n.properties == nil && n.additional == nil {
+		return true
+	}
+	if !m.visits(namesOf(v)) {
+		return false
 	}
 	for _, name := range keys(v) {
 		one, known := n.properties[name]
@@ -269,7 +305,7 @@ func is(v any, t string) bool {
 // equal reports whether two values are the same: 1 and 1.0 are, whatever the order of
 // members.
 func (m *matching) equal(a, b any) bool {
-	if m.left--; m.left < 0 {
+	if !m.visits(weight(a) + weight(b)) {
 		return false
 	}
 	switch a := a.(type) {
@@ -286,7 +322,7 @@ func (m *matching) equal(a, b any) bool {
 		return ok && slices.EqualFunc(a, l, m.equal)
 	case map[string]any:
 		o, ok := b.(map[string]any)
-		if !ok || len(a) != len(o) {
+		if !ok || len(a) != len(o) || !m.visits(namesOf(a)) {
 			return false
 		}
 		for _, k := range keys(a) {
@@ -301,6 +337,14 @@ func (m *matching) equal(a, b any) bool {
 
 func within(n int, least, most *int) bool {
 	return (least == nil || n >= *least) && (most == nil || n <= *most)
+}
+
+// namesOf is how many visits it takes to look at the names of an object.
+func namesOf(object map[string]any) (n int) {
+	for name := range object { //workflowcheck:ignore a sum is the same in any order
+		n += weight(name)
+	}
+	return n
 }
 
 // keys are in order: how much is left decides what is looked at.

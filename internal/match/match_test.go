@@ -54,7 +54,7 @@ func TestRefused(t *testing.T) {
 		`{"type":"strin"}`:               `/type knows no type "strin"`,
 		`{"enum":[]}`:                    "/enum wants a list of values",
 		`{"anyOf":[{"minLength":-1}]}`:   "/anyOf/0/minLength wants a number from 0",
-		`{"pattern":"("}`:                "/pattern is no regular expression",
+		`{"items":{"pattern":"^a"}}`:     "/items/pattern is not taken here: write enum or const",
 		`{"minimum":1e999999999}`:        "too many digits",
 		`[]`:                             "the schema wants an object, true or false",
 		`{} {}`:                          "something stands behind the value",
@@ -80,6 +80,30 @@ func TestBounded(t *testing.T) {
 	require.ErrorContains(t, err, "digits")
 }
 
+// What one look costs counts by its size: long texts and numbers, names, lists of values.
+func TestSizesCount(t *testing.T) {
+	times := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
+	long := `"` + strings.Repeat("a", 60_000) + `"`
+	var names []string
+	for i := range 8_000 {
+		names = append(names, fmt.Sprintf(`"n%d":1`, i))
+	}
+	for what, c := range map[string][2]string{
+		"a long text":  {`{"allOf":[` + times(400, `{"maxLength":1e9}`) + `]}`, long},
+		"long numbers": {`{"items":{"allOf":[` + times(400, `{"type":"integer"}`) + `]}}`, `[` + times(100, strings.Repeat("1", 400)) + `]`},
+		"digits":       {`{"items":{"enum":[` + times(1300, "1e400") + `]}}`, `[` + times(1000, "1e399") + `]`},
+		"names":        {`{"allOf":[` + times(300, `{"properties":{}}`) + `]}`, `{` + strings.Join(names, ",") + `}`},
+		"types":        {`{"items":{"type":[` + times(900, `"null"`) + `,"boolean"]}}`, `[` + times(1000, "true") + `]`},
+		"values":       {`{"items":{"not":{"enum":[` + times(3000, "1") + `]}}}`, `[` + times(1000, `"x"`) + `]`},
+		"required":     {`{"items":{"required":[` + times(1900, `"a"`) + `]}}`, `[` + times(1000, `{"a":1}`) + `]`},
+	} {
+		s, err := Read([]byte(c[0]))
+		require.NoError(t, err, what)
+		_, err = s.Fits([]byte(c[1]))
+		require.ErrorIs(t, err, ErrTooLarge, what)
+	}
+}
+
 // Drawn schemas and values come out as the library has them.
 func TestAsTheLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +119,7 @@ func TestAsTheLibrary(t *testing.T) {
 func drawSchema(t *rapid.T, depth int) string {
 	leaf := []string{
 		`true`, `false`, `{}`, `{"type":"string"}`, `{"type":["integer","null"]}`, `{"enum":[1,"a",{"a":1}]}`, `{"const":[1]}`,
-		`{"minimum":1,"exclusiveMaximum":3}`, `{"minLength":2}`, `{"pattern":"^a"}`, `{"required":["a"]}`, `{"maxItems":1}`, `{"type":"object","minProperties":1}`,
+		`{"minimum":1,"exclusiveMaximum":3}`, `{"minLength":2}`, `{"required":["a"]}`, `{"maxItems":1}`, `{"type":"object","minProperties":1}`,
 	}
 	if depth == 0 {
 		return rapid.SampledFrom(leaf).Draw(t, "leaf")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,8 +65,6 @@ func (n *node) take(keyword string, v any, path string) (err error) {
 		n.anyOf, err = list(v, at)
 	case "oneOf":
 		n.oneOf, err = list(v, at)
-	case "pattern":
-		n.pattern, err = pattern(v, at)
 	default:
 		return n.bound(keyword, v, at)
 	}
@@ -99,6 +96,8 @@ func (n *node) bound(keyword string, v any, at string) (err error) {
 		n.maxProperties, err = size(v, at)
 	case "$ref", "$dynamicRef":
 		return wrong(at, "is not taken here: write out what it stands for")
+	case "pattern":
+		return wrong(at, "is not taken here: write enum or const, or look at the payload after the wait")
 	default:
 		if !slices.Contains(describing, keyword) && !strings.HasPrefix(keyword, "x-") {
 			return wrong(at, "is not taken here")
@@ -166,18 +165,6 @@ func list(v any, at string) (out []*node, err error) {
 		out = append(out, n)
 	}
 	return out, nil
-}
-
-func pattern(v any, at string) (*regexp.Regexp, error) {
-	text, ok := v.(string)
-	if !ok {
-		return nil, wrong(at, "wants a text")
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, wrong(at, "is no regular expression")
-	}
-	return re, nil
 }
 
 func rat(v any, at string) (*big.Rat, error) {

@@ -1,0 +1,42 @@
+package agent
+
+import "math/bits"
+
+// MaxAmount is the most tokens, micro-dollars, calls or runs that a sum of them has. Sums
+// stop there, so whatever models and other runs tell, none of them overflows or falls.
+const MaxAmount = 1 << 52
+
+// Amount returns a number of tokens, micro-dollars, calls or runs that somebody tells,
+// within 0 and [MaxAmount].
+func Amount[T ~int | ~int64](n T) T { return T(min(max(int64(n), 0), MaxAmount)) }
+
+// Sum returns the sum of two numbers, each and all of it within 0 and [MaxAmount].
+func Sum[T ~int | ~int64](a, b T) T { return Amount(Amount(a) + Amount(b)) }
+
+// Of is the cost of some tokens, rounded up to a micro-dollar. It is at most [MaxAmount].
+func (p Price) Of(u Usage) USD {
+	u = u.Bounded()
+	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
+	var high, low uint64 // 128 bits
+	for _, one := range []struct {
+		price  USD
+		tokens int64
+	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}} {
+		h, l := bits.Mul64(uint64(Amount(one.price)), uint64(one.tokens))
+		var carry uint64
+		low, carry = bits.Add64(low, l, 0)
+		high += h + carry
+	}
+	low, carry := bits.Add64(low, 999_999, 0)
+	if high += carry; high >= 1_000_000 {
+		return MaxAmount
+	}
+	cost, _ := bits.Div64(high, low, 1_000_000)
+	return USD(min(cost, MaxAmount))
+}
+
+// Bounded returns the usage with each number within 0 and [MaxAmount].
+func (u Usage) Bounded() Usage { return u.Add(Usage{}) }
+
+// Bounded returns the tally with each number within 0 and [MaxAmount].
+func (t Tally) Bounded() Tally { return t.Add(Tally{}) }

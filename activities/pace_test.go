@@ -27,10 +27,10 @@ func TestASlowStoreIsLeftAlone(t *testing.T) {
 			}
 		}
 		require.NoError(t, p.atOnce(t.Context(), answersIn(restSoon/2)))
-		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(time.Second)), errSlow)
+		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(restSoon*3/2)), errSlow)
 		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
 		require.Equal(t, 2, asked, "the last one did not ask")
-		require.NoError(t, p.soon(t.Context(), answersIn(time.Second)), "a start has more time")
+		require.NoError(t, p.soon(t.Context(), answersIn(restSoon*3/2)), "a start has more time")
 		time.Sleep(slowFor)
 		require.NoError(t, p.atOnce(t.Context(), answersIn(0)))
 

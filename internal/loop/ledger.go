@@ -83,6 +83,9 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 	was := *a
 	a.Spent = a.Spent.Latest(r.Spent.Bounded())
 	for n := range a.Returned {
+		if a.Granted[n] != agent.NotBounded { // a run that was reset has forgotten what it granted since
+			a.Granted[n] = max(a.Granted[n], min(r.Granted[n], maxGrant))
+		}
 		// What was known to be spent before was not there to be returned.
 		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(agent.Resource(n))))
 		if r.Granted[n] == a.Granted[n] {

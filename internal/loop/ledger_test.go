@@ -339,3 +339,13 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	require.NoError(t, p.wrong)
 	require.Equal(t, int64(maxGrant), p.state.Ledger.Above.Granted[agent.ResourceTokens])
 }
+
+// A run that was reset to before a grant learns of it from the sub-agent, and grants more.
+func TestAForgottenGrantIsLearnt(t *testing.T) {
+	var l Ledger
+	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: 100})
+	news, behind := l.heard(0, agent.ShareReport{Granted: agent.Amounts{agent.ResourceTokens: 250}, Wants: agent.Amounts{agent.ResourceTokens: 50}})
+	require.Equal(t, []bool{true, false}, []bool{news, behind})
+	require.EqualValues(t, 250, l.Accounts[0].Granted[agent.ResourceTokens])
+	require.EqualValues(t, 50, l.Accounts[0].Wants[agent.ResourceTokens])
+}

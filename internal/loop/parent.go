@@ -216,7 +216,7 @@ func (s *step) look() {
 	} else { // the server cancels it when its parent closes, however that happens
 		s.Parent.looked(s.Rest.Since, s.At)
 	}
-	if s.Ledger.Above != nil && s.short() {
+	if s.Ledger.Above != nil { // also for those below: what was asked may be lost
 		s.Ledger.asksAnew()
 	}
 	if early := s.Holds.Early; early != nil {

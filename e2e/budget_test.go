@@ -80,7 +80,7 @@ func TestATreeKeepsToItsLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, nodes, 4)
 	require.Equal(t, out.Tree, nodes[0].Used)
-	require.Zero(t, *nodes[0].Left.Tokens)
+	require.Nil(t, nodes[0].Left, "it has ended")
 	for _, n := range nodes[1:] {
 		require.NotNil(t, n.Granted, "%+v", n)
 		require.LessOrEqual(t, *n.Granted.Tokens, int64(1000))

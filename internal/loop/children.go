@@ -105,10 +105,13 @@ func (c Children) starting() bool {
 	return slices.ContainsFunc(c.List, func(one Child) bool { return one.live() && !one.Started })
 }
 
-// goesOn reports whether a child works, or rests for nothing but a grant: it goes on when
-// this run, or one above, grants something.
-func (c Child) goesOn() bool {
-	return c.live() && (c.Status != agent.Suspended || c.Suspension != nil && c.Suspension.Kind == agent.AwaitingBudget)
+// goesOn reports whether a child works.
+func (c Child) goesOn() bool { return c.live() && c.Status != agent.Suspended }
+
+// forGrant reports whether a child rests for nothing but a grant: this run, or one above,
+// lets it go on.
+func (c Child) forGrant() bool {
+	return c.live() && c.Suspension != nil && c.Suspension.Kind == agent.AwaitingBudget
 }
 
 // busy reports whether the child of a session goes on.
@@ -119,8 +122,12 @@ func (c Children) busy(session string) bool {
 
 func (c Children) anyBusy() bool { return slices.ContainsFunc(c.List, Child.goesOn) }
 
-// rests reports whether a child is known and suspended, or has ended.
-func (c Children) rests(session string) bool { return c.find(session) >= 0 && !c.busy(session) }
+// rests reports whether a child has ended, or is suspended until somebody else than the
+// runtime does something.
+func (c Children) rests(session string) bool {
+	i := c.find(session)
+	return i >= 0 && !c.List[i].goesOn() && !c.List[i].forGrant()
+}
 
 // keepEnd reports whether an end has to wait for children.
 func (c Children) keepEnd(at time.Time) bool { return c.working() && at.Before(c.LeaveBy) }

@@ -61,7 +61,7 @@ func TestAnEndThatWasTakenBack(t *testing.T) {
 	head := store.Head{V: agent.Version, Version: 1, Session: "s", Run: "r", Execution: "e", Status: agent.Completed, Digest: chunk}
 	require.NoError(t, s.PutHead(t.Context(), head))
 	cl := New(&fake{describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
-		head.Version, head.Status, head.Digest = 2, agent.Suspended, "other" // the task was lost, and done in another way
+		head.Version, head.Status, head.Digest = 2, agent.Suspended, store.Tag("s")+"-"+strings.Repeat("1", 64) // the task was lost, and done in another way
 		require.NoError(t, s.PutHead(t.Context(), head))
 		return &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_COMPLETED}, nil
 	}}, &Options{Store: s})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -85,14 +86,14 @@ func TestWhatIsUnpackedAtOnceIsBounded(t *testing.T) {
 		blob, err := l.PutBlob(t.Context(), "s", []byte("[]"))
 		require.NoError(t, err)
 		require.NoError(t, l.room.Acquire(t.Context(), maxPlain))
-		done := 0
-		go func() { _, err := l.View(t.Context(), at); require.NoError(t, err); done++ }()
-		go func() { _, err := l.Blob(t.Context(), blob); require.NoError(t, err); done++ }()
+		var done atomic.Int64
+		go func() { _, err := l.View(t.Context(), at); require.NoError(t, err); done.Add(1) }()
+		go func() { _, err := l.Blob(t.Context(), blob); require.NoError(t, err); done.Add(1) }()
 		synctest.Wait()
-		require.Zero(t, done, "there is no room")
+		require.Zero(t, done.Load(), "there is no room")
 		l.room.Release(maxPlain)
 		synctest.Wait()
-		require.Equal(t, 2, done)
+		require.EqualValues(t, 2, done.Load())
 	})
 }
 

@@ -13,12 +13,16 @@ import (
 	"github.com/fermata-agents/fermata/client"
 )
 
+// quietLooks is how often in a row nothing has to be left to do: a listing is behind by a
+// moment.
+const quietLooks = 3
+
 // settle lets everything come to rest: it resumes what is held, answers what is
 // asked, wakes what is parked, and stops every second daemon.
 func (c *crowd) settle(ctx context.Context, within time.Duration, mend func()) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	for {
+	for quiet := 0; ; {
 		mend()
 		live, err := c.live(ctx)
 		busy := err != nil
@@ -36,7 +40,10 @@ func (c *crowd) settle(ctx context.Context, within time.Duration, mend func()) {
 			})
 		}
 		all.Wait()
-		if !busy || !pause(ctx, 300*time.Millisecond) {
+		if quiet++; busy {
+			quiet = 0
+		}
+		if quiet == quietLooks || !pause(ctx, 300*time.Millisecond) {
 			return
 		}
 	}

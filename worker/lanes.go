@@ -54,7 +54,6 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 		o.Temporal(Runs, &common)
 	}
 	common.Identity = identity // holds find the process by it
-	polls(&common)
 	list := []sdk.Worker{sdk.New(c, o.taskQueue(), common)}
 	o.register(list[0], deeds)
 	for _, l := range o.besides() {
@@ -63,21 +62,6 @@ func (o *Options) lanes(c client.Client, deeds *activities.Deeds, common sdk.Opt
 		list = append(list, w)
 	}
 	return list
-}
-
-// polls makes the SDK ask for runs' tasks more often while many wait, unless the user says
-// how often. A tree that is held makes one for each agent at once; with Temporal's two polls
-// they wait so long that the server takes the worker for gone, and gives them to others. It
-// begins with as few, so that a worker which can do nothing, as one without the key, takes
-// no more than others.
-func polls(o *sdk.Options) {
-	scaled := sdk.NewPollerBehaviorAutoscaling(sdk.PollerBehaviorAutoscalingOptions{InitialNumberOfPollers: 1})
-	if o.MaxConcurrentWorkflowTaskPollers == 0 && o.WorkflowTaskPollerBehavior == nil {
-		o.WorkflowTaskPollerBehavior = scaled
-	}
-	if o.MaxConcurrentActivityTaskPollers == 0 && o.ActivityTaskPollerBehavior == nil {
-		o.ActivityTaskPollerBehavior = scaled
-	}
 }
 
 // besides are the lanes beside the runs, in an order that is always the same.

@@ -115,12 +115,12 @@ func (f *Flights) follow(session string) (leave func()) {
 	}
 }
 
-// under tells whether a session is another or one below it.
+// under reports whether a session is another or one below it.
 func under(session, above string) bool {
 	return session == above || strings.HasPrefix(session, above+"/")
 }
 
-// news tells whether a hold is a later one than those that a step knows of, and can be.
+// news reports whether a hold is a later one than those that a step knows of, and can be.
 func news(heard []agent.Heard, h agent.Heard) bool {
 	n := lastOf(heard, h.Session)
 	return h.N > n && h.Follows(n)

@@ -31,13 +31,13 @@ func TestASlowStoreIsLeftAlone(t *testing.T) {
 		require.ErrorIs(t, p.atOnce(t.Context(), answersIn(0)), errSlow)
 		require.Equal(t, 2, asked, "the last one did not ask")
 		require.NoError(t, p.soon(t.Context(), answersIn(restSoon*3/2)), "a start has more time")
-		time.Sleep(slowFor)
+		<-time.After(slowFor) // skipped time
 		require.NoError(t, p.atOnce(t.Context(), answersIn(0)))
 
 		go func() {
 			_ = p.soon(t.Context(), func(context.Context) error { <-forever; return nil })
 		}()
-		time.Sleep(storeSoon)
+		<-time.After(storeSoon)
 		synctest.Wait()
 		asked = 0
 		require.ErrorIs(t, p.soon(t.Context(), answersIn(0)), errSlow)

@@ -11,7 +11,7 @@ type watch struct {
 	history *follower                         // nil where none is followed
 	news    <-chan struct{}                   // of the history; nil where no more comes
 	woken   bool                              // the history has told of something
-	over    string                            // the execution whose history tells no more, for now
+	over    string                            // the execution whose history tells no more until the run goes on
 	looks   *looks
 }
 

@@ -105,6 +105,13 @@ func startWorker(t *testing.T, addr, queue, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerEnv+"="+strings.Join([]string{addr, queue, dir}, "|"))
+	ready(t, cmd)
+	return cmd
+}
+
+// ready starts a process and waits until it says that it is ready; it ends with the test.
+func ready(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -113,7 +120,6 @@ func startWorker(t *testing.T, addr, queue, dir string) *exec.Cmd {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "ready\n", line)
-	return cmd
 }
 
 func kill(cmd *exec.Cmd) {

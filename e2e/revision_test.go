@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -84,13 +82,6 @@ func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 func (s *stage) workNewer(t *testing.T, binary, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, s.addr, s.queue, dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { kill(cmd) })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "ready\n", line)
+	ready(t, cmd)
 	return cmd
 }

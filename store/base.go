@@ -12,7 +12,7 @@ import (
 // the chunk that has what made it forget: a reader needs the base and the events from a
 // number on, and nothing before.
 
-// forgets tells whether events change what is known of those before them.
+// forgets reports whether events change what is known of those before them.
 func forgets(events []agent.Event) bool {
 	return slices.ContainsFunc(events, func(e agent.Event) bool {
 		return e.Compaction != nil || e.Forked != nil || e.Started != nil && e.Started.Carry == agent.CarryReset
@@ -94,7 +94,7 @@ type View struct {
 	prev string
 }
 
-// whole tells whether a view shows all of its log.
+// whole reports whether a view shows all of its log.
 func (v *View) whole() bool { return v.knows == nil }
 
 // then is the view continued by more events of the log.

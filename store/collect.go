@@ -142,7 +142,7 @@ func (c *collection) group(ctx context.Context, group []ChunkInfo) error {
 	return nil
 }
 
-// delete deletes what is old, and tells whether it is gone. What is there and is no
+// delete deletes what is old, and reports whether it is gone. What is there and is no
 // chunk is a fault, which hinders nobody else.
 func (c *collection) delete(ctx context.Context, name string) (gone bool, err error) {
 	if gone, err = c.store.DeleteChunk(ctx, name, c.before); err != nil && lasting(err) {

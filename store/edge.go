@@ -50,7 +50,7 @@ func (l *Log) Adopt(ctx context.Context, session, name string, from ...string) e
 	return nil
 }
 
-// holds tells whether a session needs the chunks that another one is about to share, so
+// holds reports whether a session needs the chunks that another one is about to share, so
 // that nobody has deleted them before the edges were there.
 func (l *Log) holds(ctx context.Context, session string, origins []Origin) error {
 	h, err := l.Head(ctx, session)

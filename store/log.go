@@ -140,7 +140,7 @@ func (l *Log) Instead(ctx context.Context, session string, seq int64, missing er
 	return v, nil
 }
 
-// reaches tells whether a view has what a tail goes back to by its forks.
+// reaches reports whether a view has what a tail goes back to by its forks.
 func (v *View) reaches(tail []agent.Event) bool {
 	if v.whole() || !slices.ContainsFunc(tail, func(e agent.Event) bool { return e.Forked != nil }) {
 		return true

@@ -197,7 +197,7 @@ func (l *Log) Cover(ctx context.Context, name string, seq int64) (covers string,
 	return covers, last, err
 }
 
-// lasting tells whether an error is about what is stored, and not about the store.
+// lasting reports whether an error is about what is stored, and not about the store.
 func lasting(err error) bool {
 	return errors.Is(err, agent.ChunkMissing) || errors.Is(err, agent.ChunkDamaged) || errors.Is(err, agent.Incompatible)
 }

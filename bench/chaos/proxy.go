@@ -121,7 +121,7 @@ func (w *write) of() string {
 	return store.Tag(session)
 }
 
-// between tells whether a head is neither the first of its session nor a run's end: the
+// between reports whether a head is neither the first of its session nor a run's end: the
 // run goes on from it.
 func (w *write) between() bool {
 	return w.Op == putHead && w.Head.Version > 1 && !w.Head.Status.Ended()

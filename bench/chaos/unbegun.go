@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// unbegun tells whether a message began a run that was ended from outside before its log
+// unbegun reports whether a message began a run that was ended from outside before its log
 // began: then it is in the input of that run, and nowhere else.
 func (a *audit) unbegun(ctx context.Context, p post) bool {
 	page, err := a.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
@@ -29,7 +29,7 @@ func (a *audit) unbegun(ctx context.Context, p post) bool {
 	return false
 }
 
-// began tells whether a run has a log.
+// began reports whether a run has a log.
 func (a *audit) began(session, run string) bool {
 	for _, l := range a.logsOf(session) {
 		if l.runs[run] {
@@ -39,7 +39,7 @@ func (a *audit) began(session, run string) bool {
 	return false
 }
 
-// beganWith tells whether a run was begun by a message with an id.
+// beganWith reports whether a run was begun by a message with an id.
 func (a *audit) beganWith(ctx context.Context, info *workflow.WorkflowExecutionInfo, id string) bool {
 	at := info.GetExecution()
 	first, err := a.temporal.GetWorkflowHistory(ctx, at.GetWorkflowId(), at.GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()

@@ -84,7 +84,7 @@ type Lost struct{ timeout *temporal.TimeoutError }
 // Error implements error.
 func (Lost) Error() string { return ErrLost.Error() }
 
-// Is tells whether target is [ErrLost].
+// Is reports whether target is [ErrLost].
 func (Lost) Is(target error) bool { return target == ErrLost }
 
 // Left reads what the step has left in its last heartbeat, and reports whether it has left

@@ -18,7 +18,7 @@ var replayBench = benchmark{
 }
 
 func replays(ctx context.Context, b *bench) error {
-	return onStage(ctx, b, nil, func(s *stage, _ *crew, lanes []lane) error {
+	return onStage(ctx, b, nil, func(s *stage, c *crew, lanes []lane) error {
 		for _, turns := range pick(b, []int{10, 100}, []int{10}) {
 			for _, local := range []bool{false, true} {
 				p := plan{Turns: turns, Size: 1 << 10, Local: local}
@@ -26,7 +26,7 @@ func replays(ctx context.Context, b *bench) error {
 				if !b.wants(cell) {
 					continue
 				}
-				if err := s.replaysOf(ctx, lanes, cell, p); err != nil {
+				if err := s.replaysOf(ctx, c, lanes, cell, p); err != nil {
 					return err
 				}
 			}
@@ -35,7 +35,7 @@ func replays(ctx context.Context, b *bench) error {
 	})
 }
 
-func (s *stage) replaysOf(ctx context.Context, lanes []lane, cell string, p plan) error {
+func (s *stage) replaysOf(ctx context.Context, c *crew, lanes []lane, cell string, p plan) error {
 	const what = "histories"
 	replay := map[string]func(string, *historypb.History) error{sideFloor: replayFloor, sideOurs: replayOurs}
 	var sides []side
@@ -49,7 +49,12 @@ func (s *stage) replaysOf(ctx context.Context, lanes []lane, cell string, p plan
 			return err
 		}
 		h := &historypb.History{Events: events}
-		sides = append(sides, side{l.side(), func(context.Context, int) (sample, error) {
+		sides = append(sides, side{l.side(), func(_ context.Context, rep int) (sample, error) {
+			stop, err := s.profiled(c, fmt.Sprintf("replay-%s-%s-%d", l.side(), cell, rep))
+			if err != nil {
+				return nil, err
+			}
+			defer stop()
 			n, began := pick(s.bench, 2000, 200)/p.Turns, time.Now()
 			for range n {
 				if err := replay[l.side()](id, h); err != nil {

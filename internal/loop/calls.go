@@ -88,6 +88,12 @@ func (c Calls) running(id string) int {
 	return slices.IndexFunc(c.List, func(k Call) bool { return k.ID == id && k.State == Active })
 }
 
+// begun reports whether a tool was at the call.
+func (k Call) begun() bool { return !k.Since.IsZero() }
+
+// decided reports whether a person has let the call be made, or be made again.
+func (k Call) decided() bool { return k.Approved || len(k.Answers) > 0 }
+
 func (c Calls) count(state CallState) (n int) {
 	for _, k := range c.List {
 		if k.State == state {
@@ -302,9 +308,11 @@ func (s *step) beginCall() {
 
 // mayBegin reports whether a call may begin now. A pause lets the turn in progress end; a
 // run that rests begins nothing while it has a reason to. What had to be approved waits for
-// the rest of what is asked.
+// the rest of what is asked. Nothing begins within a grace: at its end every call that has
+// not come back counts as lost.
 func (s *step) mayBegin(c Call) bool {
-	return !s.Holds.keepCalls(s.Rest.resting()) && !(s.Rest.resting() && s.waits()) && (!c.Approved || len(s.Requests.Open) == 0)
+	held := s.End.Aborting != nil || s.Holds.keepCalls(s.Rest.resting()) || s.Rest.resting() && s.waits()
+	return !held && (!c.Approved || len(s.Requests.Open) == 0)
 }
 
 // returned takes a result. A late one, for a run that went on without it, is refused.
@@ -357,40 +365,4 @@ func (s *step) slow(call string) error {
 	}
 	s.toolStep(i, true)
 	return nil
-}
-
-// settle gives a call a result in the runtime's own words.
-func (s *step) settle(i int, status agent.CallStatus, text string) {
-	s.settleSaid(i, status, text, 0)
-}
-
-// settleSaid gives a call a result of which so many bytes are somebody's.
-func (s *step) settleSaid(i int, status agent.CallStatus, text string, bytes int) {
-	c := s.Calls.List[i]
-	s.settleAs(i, agent.ToolResult{Call: c.ID, Tool: c.Tool, Status: status, Text: text}, bytes)
-}
-
-// settleAs gives a call its one result.
-func (s *step) settleAs(i int, r agent.ToolResult, bytes int) {
-	c := s.Calls.List[i]
-	r = s.Calls.finish(i, r, bytes, s.resultSpace(i))
-	event := agent.Event{Type: agent.CallDone, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool, Status: r.Status}}
-	if r.Status == agent.CallUnknown {
-		s.Calls.lost(i, s.Run)
-		event.Type = agent.CallLost
-	}
-	s.record(event)
-	_, known := s.Spec.Tool(c.Tool)
-	s.Calls.tally(c.Tool, known, r.Status)
-}
-
-// skip answers a call that is not begun any more, and skipWaiting all that wait.
-func (s *step) skip(i int, why string) { s.settle(i, agent.CallSkipped, "Not executed: "+why+".") }
-
-func (s *step) skipWaiting(why string) {
-	for i, c := range s.Calls.List {
-		if c.State == Waiting {
-			s.skip(i, why)
-		}
-	}
 }

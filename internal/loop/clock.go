@@ -45,11 +45,16 @@ func (s *step) next() (d due) {
 }
 
 // wake asks for a Tick at the next time that something is due, if that is another than was
-// asked for.
+// asked for. What is due now was looked at if this step is a Tick, which is not asked for
+// any more then. Else the Tick that was asked for is about to come, and stays: whoever
+// speaks often puts no deadline off.
 func (s *step) wake() {
 	next := s.next()
 	if soon := s.At.Add(time.Second); reached(next.at, s.At) {
-		next.at = soon // what is due now was looked at in this step
+		if !s.Wake.IsZero() && !s.Wake.After(soon) {
+			return
+		}
+		next.at = soon
 	}
 	if next.at.Equal(s.Wake) {
 		return

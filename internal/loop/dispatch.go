@@ -39,14 +39,14 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 	}
 	r := in.Reply
 	switch {
-	case looping != "":
-		s.looped(looping)
-		return
 	case aborted != nil:
 		s.skipWaiting(aborted.Why)
 		return
 	case s.End.Stopping != nil:
 		s.skipWaiting(whyStopped)
+		return
+	case looping != "":
+		s.looped(looping)
 		return
 	case r.OutputFault != "" && !s.Turn.repair(s.Spec.Repairs):
 		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", r.OutputFault))

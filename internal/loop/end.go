@@ -18,11 +18,12 @@ type End struct {
 	Outcome *agent.Outcome `json:"outcome,omitempty"`
 }
 
-// Aborting is what is in flight being given up, by an interrupt or a stop.
+// Aborting is the grace of what was in flight when it was given up: by an interrupt, a
+// message that interrupts, a stop, or for room in the history.
 type Aborting struct {
-	// Until is when what has not come back counts as lost.
+	// Until is when the grace ends: what has not come back counts as lost.
 	Until time.Time `json:"until"`
-	// Why is told to the model of calls that were not begun.
+	// Why is told to the model of each call that was given up or is not made.
 	Why string `json:"why"`
 }
 
@@ -31,8 +32,14 @@ func (e End) clone() End {
 	return e
 }
 
-// aborts begins to give up what is in flight.
-func (e *End) aborts(until time.Time, why string) { e.Aborting = &Aborting{Until: until, Why: why} }
+// aborts begins to give up what is in flight; a grace that has begun does not become
+// longer.
+func (e *End) aborts(until time.Time, why string) {
+	if e.Aborting != nil && e.Aborting.Until.Before(until) {
+		until = e.Aborting.Until
+	}
+	e.Aborting = &Aborting{Until: until, Why: why}
+}
 
 // endAbort ends the abort, and returns what was being given up; nil if nothing was.
 func (e *End) endAbort() *Aborting {

@@ -252,14 +252,14 @@ func (s *step) removeHold(side agent.HoldFrom) {
 }
 
 // giveUp gives up what is in flight and what was not begun; what comes back within the
-// grace is kept.
+// grace is kept. What a person has let be made stays to be made.
 func (s *step) giveUp(grace agent.Duration, why string) {
 	if grace == 0 {
 		grace = defaultGrace
 	}
 	flying := s.inFlight()
 	for i, c := range s.Calls.List {
-		if c.State == Waiting && !c.Approved { // an approval is kept
+		if c.State == Waiting && !c.decided() {
 			s.skip(i, why+" before the call was begun")
 		}
 	}

@@ -61,7 +61,7 @@ func (k Call) kept() int {
 
 // rests reports whether a call waits for people, or for what else people are asked.
 func (k Call) rests() bool {
-	return k.State == Awaiting || k.State == Waiting && (k.Approved || len(k.Answers) > 0)
+	return k.State == Awaiting || k.State == Waiting && k.decided()
 }
 
 func (c Calls) kept() (n int) {

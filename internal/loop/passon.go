@@ -47,6 +47,9 @@ func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, 
 // passOn hands a decision to the run below that asked for it. It goes as a signal,
 // so what can be known here is refused here.
 func (s *step) passOn(session, id string, c agent.Command) error {
+	if s.End.Stopping != nil {
+		return s.refuseAs(agent.Stale, "request", "the run is being stopped, and with it those below it")
+	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(session, s.Session+"/"), "/")
 	i := s.Children.find(s.Session + "/" + first)
 	if i < 0 {

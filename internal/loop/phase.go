@@ -39,7 +39,7 @@ type CallState string
 
 // The states of a call.
 const (
-	Waiting  CallState = "waiting"  // for a slot, a hold's end, or the turn's other approvals
+	Waiting  CallState = "waiting"  // for a slot, the end of a hold or a grace, the turn's other approvals, or a grant of agents
 	Awaiting CallState = "awaiting" // the answer to its request
 	Below    CallState = "below"    // sub-agents
 	Active   CallState = "running"

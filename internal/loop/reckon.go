@@ -64,9 +64,9 @@ func (s State) lacks() (short agent.Amounts) {
 	if s.couldUseNothing() {
 		return short
 	}
-	k := s.reckon()
 	switch {
 	case s.Turn.Phase == Ready && s.limit() == nil:
+		k := s.reckon()
 		for _, r := range limitOrder {
 			if k.left(r) <= 0 {
 				short[r] = max(1, s.Budget.Last[r])

@@ -73,7 +73,7 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 			s.say(withoutCalls(m), m.Size())
 		}
 		s.endTurn()
-		s.fail(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
+		s.failUnlessStopping(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
 		return
 	case m.TextOf() == "" && len(m.ToolCalls()) == 0:
 		s.unusable(m.Model, "it was empty")
@@ -115,8 +115,8 @@ func (s *step) message(r agent.Reply) agent.Message {
 func (s *step) unusable(model, why string) {
 	s.record(agent.Event{Type: agent.ModelRetried})
 	s.endTurn()
-	if !s.Turn.useless() {
-		s.fail(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", model, why))
+	if !s.Turn.useless() || s.End.Stopping != nil {
+		s.failUnlessStopping(agent.Errorf(agent.BadOutput, "the reply of %s was of no use, twice: %s", model, why))
 		return
 	}
 	s.note(agent.NoteRetry, "Your last reply could not be used: "+why+". Answer again, more briefly where you can.")
@@ -183,8 +183,18 @@ func (s *step) modelFailed(err *agent.Error) {
 		s.Turn.end()
 		s.holdLost(err)
 	default:
-		s.fail(err)
+		s.failUnlessStopping(err)
 	}
+}
+
+// failUnlessStopping ends the run for what its model did, or only the turn while the run is
+// being stopped: it owes its handoff.
+func (s *step) failUnlessStopping(err *agent.Error) {
+	if s.End.Stopping != nil {
+		s.Turn.end()
+		return
+	}
+	s.fail(err)
 }
 
 // summaryCame takes a model's answer to the question for a summary.
@@ -194,15 +204,15 @@ func (s *step) summaryCame(r agent.Reply) {
 	if r.Finish == agent.FinishHeld {
 		text = ""
 	}
-	if s.Turn.Summary != SumCompact {
-		s.endTurn() // what it has cost
-	}
 	s.takeSummary(text, r.Compaction, r.Finish == agent.FinishHeld)
 }
 
 // takeSummary takes the summary, which is empty if the model gave none, and what of the
 // conversation stays beside it. aborted means that it was given up.
 func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
+	if s.Turn.Summary != SumCompact {
+		s.endTurn() // what it has cost; and the next model call has another place in the log
+	}
 	s.Turn.end()
 	switch {
 	case s.Turn.Summary == SumHandoff:

@@ -64,6 +64,11 @@ const (
 // inJSON is how long a text is in JSON at most, without its quotes.
 func inJSON[T ~string](text T) (n int) {
 	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			n += int(asciiInJSON[c])
+			i++
+			continue
+		}
 		long, size := runeInJSON(string(text[i:]))
 		n += long
 		i += size
@@ -71,11 +76,9 @@ func inJSON[T ~string](text T) (n int) {
 	return n
 }
 
-// runeInJSON is the length of a text's first character in JSON, and in bytes.
+// runeInJSON is the length of a text's first character in JSON, and in bytes, if it is not
+// ASCII: nearly all is, and is looked up in a loop of its own.
 func runeInJSON(text string) (most, size int) {
-	if c := text[0]; c < utf8.RuneSelf {
-		return asciiInJSON[c], 1
-	}
 	r, size := utf8.DecodeRuneInString(text)
 	if r == utf8.RuneError || r == '\u2028' || r == '\u2029' {
 		return escaped, size
@@ -86,7 +89,7 @@ func runeInJSON(text string) (most, size int) {
 // escaped is the length of a character that is written as \u0000.
 const escaped = 6
 
-var asciiInJSON = func() (w [utf8.RuneSelf]int) {
+var asciiInJSON = func() (w [utf8.RuneSelf]uint8) {
 	for c := range w {
 		switch {
 		case c < ' ', c == '<', c == '>', c == '&', c == 0x7f:
@@ -116,7 +119,12 @@ func bytesIn(text string, most int) int {
 		return len(text)
 	}
 	for i, n := 0, 0; i < len(text); {
-		long, size := runeInJSON(text[i:])
+		long, size := 0, 1
+		if c := text[i]; c < utf8.RuneSelf {
+			long = int(asciiInJSON[c])
+		} else {
+			long, size = runeInJSON(text[i:])
+		}
 		if n += long; n > most {
 			return i
 		}

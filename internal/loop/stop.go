@@ -76,6 +76,8 @@ func (s *step) stop(o agent.StopOrder) error {
 		s.giveUp(min(defaultGrace, o.Deadline/4), whyStopped)
 	case s.Calls.active() == 0:
 		s.End.endDrain()
+	case s.End.Aborting != nil: // a grace that outlasts the stop
+		s.End.aborts(s.End.Stopping.Drain, whyStopped)
 	}
 	return nil
 }
@@ -103,7 +105,8 @@ func (s *step) dropRequests() {
 }
 
 // stopDue is when the stop in progress has to look at the clock: in the phases that its
-// times end, and in no other.
+// times end, and in no other. A model call that is asked for a turn has the grace with
+// which it was given up, and calls that were given up have theirs.
 func (s *step) stopDue() time.Time {
 	p := s.End.Stopping
 	switch {

@@ -201,6 +201,13 @@ func (p *player) input(verb, rest string) Input {
 		r := agent.Reply{Finish: agent.FinishStop, Usage: tokens()}
 		p.decode(rest, &r)
 		return p.replied(r)
+	case "late": // the reply to the model call of an event, whatever is asked now
+		ask, reply, _ := strings.Cut(rest, " ")
+		in := p.input("replies", reply).(Replied)
+		var err error
+		in.Ask, err = strconv.ParseInt(ask, 10, 64)
+		require.NoError(p.t, err)
+		return in
 	case "fails":
 		return ModelFailed{Ask: p.state.Turn.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
 	case "result":

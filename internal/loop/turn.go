@@ -14,7 +14,8 @@ type Turn struct {
 	N     int       `json:"n"`
 	Phase TurnPhase `json:"phase,omitempty"`
 	// Asked is since when the model is asked, and Ask the event up to which the
-	// conversation goes: it names the model call.
+	// conversation goes: by it a reply is known. A call that is made again within a turn
+	// has the same one; one that was given up has an event behind it.
 	Asked time.Time `json:"asked,omitzero"`
 	Ask   int64     `json:"ask,omitempty"`
 	// Summary is what the summary is for that the model is asked for.

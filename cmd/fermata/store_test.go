@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/postgres/pgtest"
 )
@@ -93,6 +95,9 @@ func TestStoreCheck(t *testing.T) {
 func TestTranscriptsInPostgres(t *testing.T) {
 	t.Parallel()
 	db, err := pgtest.Start(t.Context())
+	if errors.Is(err, pgtest.ErrMissing) {
+		testenv.Need(t, err)
+	}
 	require.NoError(t, err)
 	t.Cleanup(db.Stop)
 	b := setup(t)

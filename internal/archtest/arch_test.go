@@ -57,6 +57,7 @@ var rooms = map[string][]string{
 	"tools":              anything,
 	"internal/archtest":  {},
 	"internal/standin":   {"agent", "model"},
+	"internal/testenv":   {},
 
 	"store/postgres/pgtest": {},
 }
@@ -71,7 +72,7 @@ var testOnly = map[string][]string{
 	"worker":    {"client", "testsuite"},
 	"store":     {"testsuite"},
 
-	"store/postgres": {"testsuite", "store/postgres/pgtest"},
+	"store/postgres": {"testsuite", "store/postgres/pgtest", "internal/testenv"},
 	"store/bucket":   {"testsuite"},
 
 	"provider/anthropic": {"testsuite", "internal/standin"},

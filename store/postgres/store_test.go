@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/postgres"
 	"github.com/fermata-agents/fermata/store/postgres/pgtest"
@@ -25,19 +26,26 @@ import (
 // patience bounds what a test waits for. Nothing takes nearly as long.
 const patience = time.Minute
 
-// database is the URL of the server of all tests.
-var database string
+// server is that of all tests.
+var server = sync.OnceValues(func() (*pgtest.Server, error) { return pgtest.Start(context.Background()) })
 
 func TestMain(m *testing.M) {
-	server, err := pgtest.Start(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	database = server.URL()
 	status := m.Run()
-	server.Stop()
+	if s, err := server(); err == nil {
+		s.Stop()
+	}
 	os.Exit(status)
+}
+
+// database is the URL of the server of all tests.
+func database(t *testing.T) string {
+	t.Helper()
+	s, err := server()
+	if errors.Is(err, pgtest.ErrMissing) {
+		testenv.Need(t, err)
+	}
+	require.NoError(t, err)
+	return s.URL()
 }
 
 var schemas atomic.Int64
@@ -45,6 +53,7 @@ var schemas atomic.Int64
 // schema names a schema that is removed with the test. Its name wants quoting.
 func schema(t *testing.T) string {
 	t.Helper()
+	database(t) // skips the test where there is none
 	name := fmt.Sprintf(`Test "%d" of %d`, schemas.Add(1), os.Getpid())
 	t.Cleanup(func() {
 		sql(t, `DROP SCHEMA IF EXISTS `+pgx.Identifier{name}.Sanitize()+` CASCADE`)
@@ -56,7 +65,7 @@ func schema(t *testing.T) string {
 func sql(t *testing.T, statement string, args ...any) []any {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // also in a cleanup
-	conn, err := pgx.Connect(ctx, database)
+	conn, err := pgx.Connect(ctx, database(t))
 	require.NoError(t, err)
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, statement, args...)
@@ -71,7 +80,7 @@ func sql(t *testing.T, statement string, args ...any) []any {
 
 func open(t *testing.T, schema string) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), database, &postgres.Options{Schema: schema})
+	s, err := postgres.Open(t.Context(), database(t), &postgres.Options{Schema: schema})
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -84,7 +93,7 @@ func TestPostgresIsAStore(t *testing.T) {
 
 // Without prepared statements, as behind a pool that shares connections.
 func TestPostgresIsAStoreBehindAPool(t *testing.T) {
-	at, err := url.Parse(database)
+	at, err := url.Parse(database(t))
 	require.NoError(t, err)
 	q := at.Query()
 	q.Set("default_query_exec_mode", "exec")
@@ -105,7 +114,7 @@ func TestManyProcessesMayStartAtOnce(t *testing.T) {
 	for i := range stores {
 		wg.Go(func() {
 			var err error
-			if stores[i], err = postgres.Open(t.Context(), database, &postgres.Options{Schema: name}); err != nil {
+			if stores[i], err = postgres.Open(t.Context(), database(t), &postgres.Options{Schema: name}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -122,7 +131,7 @@ func TestTheTablesOfANewerBuildAreRefused(t *testing.T) {
 	name := schema(t)
 	open(t, name).Close()
 	sql(t, `UPDATE `+pgx.Identifier{name, "version"}.Sanitize()+` SET version = version + 1`)
-	_, err := postgres.Open(t.Context(), database, &postgres.Options{Schema: name})
+	_, err := postgres.Open(t.Context(), database(t), &postgres.Options{Schema: name})
 	require.ErrorIs(t, err, agent.Incompatible)
 	require.Contains(t, err.Error(), "version 2; this build reads up to 1")
 }
@@ -136,7 +145,7 @@ func TestAReadyStoreNeedsNoRightToMakeOne(t *testing.T) {
 	t.Cleanup(func() { sql(t, `DROP OWNED BY `+role); sql(t, `DROP ROLE `+role) })
 	sql(t, `GRANT USAGE ON SCHEMA `+quoted+` TO `+role)
 	sql(t, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+quoted+` TO `+role)
-	config, err := pgx.ParseConfig(database)
+	config, err := pgx.ParseConfig(database(t))
 	require.NoError(t, err)
 	as := fmt.Sprintf("postgres://%s:humble@/%s?host=%s&port=%d", role, config.Database, config.Host, config.Port)
 	s, err := postgres.Open(t.Context(), as, &postgres.Options{Schema: name})
@@ -154,7 +163,7 @@ func TestAReadyStoreNeedsNoRightToMakeOne(t *testing.T) {
 func blocked(ctx context.Context, t *testing.T, s *postgres.Store, schema string) (pid any, release func(), result <-chan error) {
 	t.Helper()
 	require.NoError(t, s.PutHead(ctx, store.Head{V: 1, Version: 1, Session: "s"}))
-	conn, err := pgx.Connect(t.Context(), database)
+	conn, err := pgx.Connect(t.Context(), database(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	tx, err := conn.Begin(t.Context())
@@ -253,6 +262,6 @@ func TestNoErrorHasThePassword(t *testing.T) {
 }
 
 func TestTheSchemasNameIsBounded(t *testing.T) {
-	_, err := postgres.Open(t.Context(), database, &postgres.Options{Schema: strings.Repeat("s", 64)})
+	_, err := postgres.Open(t.Context(), database(t), &postgres.Options{Schema: strings.Repeat("s", 64)})
 	require.ErrorIs(t, err, agent.InvalidInput)
 }

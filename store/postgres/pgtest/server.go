@@ -28,6 +28,9 @@ import (
 // Stop removes it.
 const Variable = "FERMATA_POSTGRES_URL"
 
+// ErrMissing is the error of [Start] where there is no PostgreSQL.
+var ErrMissing = errors.New("the programs of PostgreSQL are not on this machine: apt-get install postgresql, or name a server in " + Variable)
+
 // Server is a PostgreSQL server for tests.
 type Server struct {
 	url   string
@@ -126,7 +129,7 @@ func programs() (string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return "", errors.New("the programs of PostgreSQL are not on this machine: apt-get install postgresql, or name a server in " + Variable)
+		return "", ErrMissing
 	}
 	return filepath.Dir(found[0]), nil
 }

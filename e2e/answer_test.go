@@ -16,6 +16,7 @@ import (
 // The server ends a run whose answer to a workflow task is longer than 4 MB. Local results
 // of one reply do not come to that.
 func TestManyLongLocalResults(t *testing.T) {
+	t.Parallel()
 	page := tool.New("page", "reads a page", func(context.Context, *tool.Call, struct {
 		N int `json:"n"`
 	},
@@ -33,6 +34,7 @@ func TestManyLongLocalResults(t *testing.T) {
 
 // Nor do the starts of sub-agents, each with all rules that bind it.
 func TestManyLongStarts(t *testing.T) {
+	t.Parallel()
 	var rules []agent.Rule
 	for i := range 10 {
 		rules = append(rules, agent.Rule{Tools: []string{"echo"}, Over: i + 1, Reason: strings.Repeat("p", 4200), Do: agent.Ask})

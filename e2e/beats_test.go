@@ -44,6 +44,7 @@ func dialHearing(t *testing.T, p place, hear func(method string, in any) error) 
 // A heartbeat is a write at the server, and an action that is billed: a call that takes
 // long sends its first after ten seconds.
 func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
+	t.Parallel()
 	s, g := on(t, shared(t)), newGate()
 	beats := make(chan time.Time, 10)
 	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
@@ -64,6 +65,7 @@ func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
 // A worker that falls silent in a model call is the run's to count, and not the server's:
 // the run hears that it was lost, waits, and begins the call anew.
 func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
+	t.Parallel()
 	s, g := on(t, shared(t)), newGate()
 	var silent atomic.Bool
 	s.temporal = dialHearing(t, shared(t), func(method string, _ any) error {
@@ -102,6 +104,7 @@ func (l *lossy) Generate(context.Context, *model.Request, func(model.Delta)) (*m
 // A run that is suspended since a step keeps losing its workers stands in the inbox until
 // somebody resumes it.
 func TestTheInboxHasRunsThatLoseTheirWorkers(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	s.staff(t, &lossy{}, nil, agent.Definition{Name: "tester"})
 	run := s.begin(t, "go", nil)

@@ -19,6 +19,7 @@ import (
 // it (HA-106, HA-107). Its conversation is its own, begins with what it was asked
 // (HA-156), and is one result in that above (HA-105).
 func TestWhatAnAgentBelowIsHeldTo(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	script := testsuite.NewScript(

@@ -32,6 +32,7 @@ func over(t *testing.T, at string, keys *keyring.Ring) *nats.Live {
 // What a worker's model says reaches, encrypted, who is connected to the broker and to
 // nothing else.
 func TestPiecesOverABroker(t *testing.T) {
+	t.Parallel()
 	const words = "It was a dark and stormy night and the rain fell in torrents."
 	at, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
 	require.NoError(t, err)

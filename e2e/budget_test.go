@@ -63,6 +63,7 @@ func toils(n int) (replies []testsuite.Reply) {
 // A lead that is limited to a dollar and to a thousand tokens does not go on after its
 // agents have spent more: the tree goes over by one reply for each at work, and no more.
 func TestATreeKeepsToItsLimit(t *testing.T) {
+	t.Parallel()
 	lead := agent.Definition{Limits: agent.Limits{CostUSD: agent.Dollar, Tokens: 1000}}
 	s := house(t, lead, agent.Definition{}, append(toils(20), delegated(3), testsuite.Reply{Match: `"ok":`, Text: "all is done", Usage: testsuite.Usage{Input: 100}})...)
 	run, err := s.Start(t.Context(), "lead", "lead", nil)
@@ -90,6 +91,7 @@ func TestATreeKeepsToItsLimit(t *testing.T) {
 // The limit asks at the run that has it, with what the whole tree has done, and while
 // nobody answers its agents rest for it; with the answer they go on.
 func TestATreesLimitAsksAtItsOwner(t *testing.T) {
+	t.Parallel()
 	lead := agent.Definition{Limits: agent.Limits{Tokens: 1_500_000}, OnLimit: agent.AskOnReached}
 	s := house(t, lead, agent.Definition{OnLimit: agent.AskOnReached}, append(toils(6), delegated(1), testsuite.Reply{Match: `"ok":`, Text: "all is done", Usage: testsuite.Usage{Input: 100}})...)
 	run, err := s.Start(t.Context(), "lead", "lead", nil)

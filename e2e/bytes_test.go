@@ -34,6 +34,7 @@ func (s *stage) historyBytes(t *testing.T, session, execution string) (n int) {
 // What people are asked below costs the run above next to nothing: the arguments of 64
 // calls stand in the run that asks, and whoever decides reads them there.
 func TestApprovalsBelowAreCheapAbove(t *testing.T) {
+	t.Parallel()
 	const calls, long, most = 64, 10_000, 100_000
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })

@@ -198,6 +198,7 @@ func (g *gatherer) think(_ context.Context, req *model.Request) *model.Reply {
 // to it, by updates and by signals, from many sides, and what is said twice once.
 // What comes about its end is in it or in the session's next run.
 func TestCarryThroughAStorm(t *testing.T) {
+	t.Parallel()
 	const speakers, each, late = 20, 10, 8
 	s := early(t, 40)
 	g, got := newGatherer(speakers * each)
@@ -304,7 +305,8 @@ func (s *stage) shout(ctx context.Context, run *client.Run, text string, n int, 
 // time. An answer is taken once, and what has a time comes at that time (HL-81,
 // HX-34, HX-54, HX-58, OA-71).
 func TestCarryWhatIsWaitedFor(t *testing.T) {
-	const wait = 12 * time.Second
+	t.Parallel()
+	const wait = 30 * time.Second // longer than all of it takes on a busy machine
 	s := early(t, 40)
 	made := &tally{calls: map[string]int{}}
 	soon := agent.Duration(wait)
@@ -378,6 +380,7 @@ func (s *stage) atItsTime(t *testing.T, run *client.Run, due time.Time, want age
 // A verb that comes with the first task of an execution finds the run, which it
 // would not before the execution knows what it goes on with.
 func TestCancelWithTheStart(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done", Delay: time.Minute}))
 	start := s.temporal.NewWithStartWorkflowOperation(temporal.StartWorkflowOptions{
 		ID: "at-once-" + s.queue, TaskQueue: s.queue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,

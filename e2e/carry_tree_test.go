@@ -155,6 +155,7 @@ func (c *crew) children(t *testing.T) (told []string) {
 // that end before, meanwhile and after, knows them all, and can stop those that
 // live, also while it is carried over (HA-96, HA-98, HA-100, HA-109).
 func TestCarryWithAgentsInTheBackground(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 60, "early", "middle", "late", "never")
 	run := c.begin(t, "lead", nil)
 	c.until(t, run, agent.TurnEnded)
@@ -224,6 +225,7 @@ func (c *crew) allOnce(t *testing.T, run *client.Run) {
 // A hold that is said while a run is carried over holds it in the next execution,
 // and what works below it, until it is lifted there.
 func TestCarryHolds(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 50, "never")
 	run := c.begin(t, "lead", nil)
 	c.until(t, run, agent.TurnEnded)
@@ -265,6 +267,7 @@ func TestCarryHolds(t *testing.T) {
 // What a run tells the one above it as it goes on in a new execution arrives
 // there: an execution that has closed sends nothing any more.
 func TestCarryTellsTheRunAbove(t *testing.T) {
+	t.Parallel()
 	s, notes := early(t, 60), &tally{calls: map[string]int{}}
 	s.hire(t, func(_ context.Context, req *model.Request) *model.Reply {
 		switch {

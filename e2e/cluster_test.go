@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // built is the folder of the command, which all tests share.
@@ -133,6 +134,8 @@ func (s *shop) rests(exit int, session string) *agent.Outcome {
 // wait, and the third while they go on: each run is answered, or stopped with a handoff,
 // and nothing is done twice.
 func TestThreeWorkerProcesses(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	s := openShop(t)
 	workers := []*exec.Cmd{s.hire(), s.hire(), s.hire()}
 	const runs, stopped = 6, 2

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -33,6 +34,8 @@ func (b *cashbook) pay(_ context.Context, c *tool.Call, in struct{ EUR int }) (s
 // tree, whose worker dies before, in and after each of its steps, comes to the same
 // end every time.
 func TestEveryCrash(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	c, how := dial(t, shared(t)), connection(slog.DiscardHandler)
 	testsuite.EveryCrash(t, func(t testing.TB, crash *testsuite.Crash) any {
 		book := &cashbook{entries: map[string]int{}}

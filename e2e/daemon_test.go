@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -98,6 +99,8 @@ func (s *stage) sell(ctx context.Context, session string, shop, orders int, take
 // A daemon that is stopped and started 20 times while 1,000 events arrive handles
 // each once, in the order of its sender (HA-89, HA-94, HA-95, HL-110).
 func TestADaemonHandlesEachEventOnce(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	const shops, orders, stops = 4, 250, 20
 	s := early(t, 1500)
 	b := &books{written: map[order]int{}}
@@ -180,6 +183,7 @@ func (s *stage) inOrder(t *testing.T, session string, shops int) (each int) {
 // What a daemon had taken when it was terminated is dealt with by its next run, and
 // what it was in the middle of goes on.
 func TestATerminatedDaemonLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	hangs := make(chan struct{})
 	brain := func(ctx context.Context, req *model.Request) *model.Reply {
@@ -219,6 +223,7 @@ func TestATerminatedDaemonLosesNothing(t *testing.T) {
 // What waits for a paused daemon outlives all that Temporal knows of it; the next run
 // says that what else there was is lost.
 func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
+	t.Parallel()
 	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}}}
 	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))
 	run := s.begin(t, "", nil)
@@ -254,7 +259,7 @@ func TestWhatWaitsOutlivesTheHistory(t *testing.T) {
 }
 
 // A daemon is found by what it hears, idle or not, and by every topic where it hears
-// all; its history is kept.
+// all; its history is kept. It tells every daemon of the server, and so goes alone.
 func TestEmitFindsDaemons(t *testing.T) {
 	s := setup(t, agent.Definition{Daemon: &agent.Daemon{Every: agent.Duration(time.Hour)}}, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 3}))
 	run := s.begin(t, "", nil)
@@ -269,7 +274,7 @@ func TestEmitFindsDaemons(t *testing.T) {
 		sent, err := s.Emit(t.Context(), topic, nil, &client.EmitOptions{ID: "once"})
 		require.NoError(t, err)
 		return sent.Sent > 0
-	}, patience, 50*time.Millisecond)
+	}, patience, time.Second/2)
 	s.idles(t, run)
 	s.say(t, run, agent.SendOrder{Text: "and now?"})
 	s.idles(t, run)
@@ -283,6 +288,7 @@ func TestEmitFindsDaemons(t *testing.T) {
 
 // Without an input nothing but a daemon begins.
 func TestOnlyADaemonBeginsWithoutAnInput(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript())
 	_, out := s.run(t, "", nil)
 	require.Equal(t, agent.Failed, out.Status)

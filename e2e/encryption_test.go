@@ -45,6 +45,7 @@ func connect(ctx context.Context, keys, address string) (temporal.Client, store.
 }
 
 func TestThePageOnEncryptionShowsAProgramThatWorks(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../docs/encryption.md")
 	require.NoError(t, err)
 	program, err := os.ReadFile("encryption_test.go")

@@ -18,6 +18,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -131,6 +132,8 @@ func (s *stage) team(t *testing.T, script *testsuite.Script, tools ...tool.Tool)
 // log, the whole log, in its order and once. And so it stays when Temporal has
 // forgotten the run (HX-40, HX-72, OA-87, PA-42).
 func TestEventsForReadersThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	const turns, readers = 120, 20
 	server, err := devserver.Start(t.Context(), &devserver.Options{InMemory: true, ContinueAsNewAt: 150})
 	require.NoError(t, err)
@@ -219,6 +222,7 @@ func (s *stage) forgotten(t *testing.T, session string, want []string) {
 // A reader that stays gets the session's next run too. One that does not follow
 // gets what there is (HX-04).
 func TestEventsOverRuns(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -257,6 +261,7 @@ func TestEventsOverRuns(t *testing.T) {
 
 // What is stored needs no worker; what is not waits for one.
 func TestEventsWithoutAWorker(t *testing.T) {
+	t.Parallel()
 	asks := agent.Definition{Tools: []string{agent.AskUserTool}}
 	script := testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"})
 	s := setup(t, asks, script)
@@ -298,6 +303,7 @@ func TestEventsWithoutAWorker(t *testing.T) {
 // are of, before the message that says all of them, and void ones are called so
 // (HX-13, HX-41).
 func TestEventsLive(t *testing.T) {
+	t.Parallel()
 	const words = "It was a dark and stormy night and the rain fell in torrents."
 	s := setup(t, agent.Definition{ModelAttempts: 2}, testsuite.NewScript(
 		testsuite.Reply{Text: words, Stream: time.Millisecond, Calls: call("knock", map[string]any{})},
@@ -342,6 +348,7 @@ func TestEventsLive(t *testing.T) {
 
 // The plain query tells events of the open part, and where the others are.
 func TestEventsByQuery(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	run, out := s.run(t, "go", nil)
 	ask := func(arg any) (page map[string]any, err error) {

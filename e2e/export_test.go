@@ -81,6 +81,7 @@ func payer(paid chan<- string) (agent.Definition, *testsuite.Script, tool.Tool) 
 // the move is still what is decided, and no model is asked before that (PA-09,
 // PA-21).
 func TestExportAnApproval(t *testing.T) {
+	t.Parallel()
 	paid := make(chan string, 9)
 	def, script, pay := payer(paid)
 	s := setup(t, def, script, pay, echo(nil))
@@ -146,6 +147,7 @@ func TestExportAnApproval(t *testing.T) {
 // A question is answered where the run is now; one whose deadline passes on the
 // way is decided by it, without another model call for the same turn (PA-79).
 func TestExportAQuestionWithADeadline(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		deadline time.Duration
 		answer   string
@@ -204,6 +206,7 @@ func (s *stage) ended(t *testing.T, run *client.Run) *client.Run {
 // What is no good is refused before anything is changed; what a worker refuses can
 // be imported again (PA-15, PA-16, PA-20, PA-95).
 func TestExportRefused(t *testing.T) {
+	t.Parallel()
 	def := agent.Definition{Tools: []string{agent.AskUserTool}}
 	script := testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "slow", Delay: patience})
 	s := setup(t, def, script)
@@ -308,6 +311,7 @@ func (s *stage) planted(t *testing.T, session string) {
 
 // Of a session at its end the log is brought, and the next run goes on there.
 func TestExportAtAnEnd(t *testing.T) {
+	t.Parallel()
 	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
 	s := setup(t, agent.Definition{}, script)
 	run, _ := s.run(t, "first", nil)

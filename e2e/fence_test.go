@@ -20,6 +20,7 @@ import (
 // An execution that was reset to before what it has stored stores its own over that: its
 // fence begins behind the one of the execution before it (temporal workflow reset).
 func TestAResetRunStoresItsEnd(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 		asks("Where to?"), testsuite.Reply{Match: "Rome", Text: "off to Rome"}, testsuite.Reply{Match: "Oslo", Text: "off to Oslo"},
 	))
@@ -86,6 +87,7 @@ func (s *twins) PutHead(ctx context.Context, h store.Head) error {
 // No write of a session that comes once more, after its successors, moves its head back:
 // claims, seals, ends, forks and recoveries of real runs.
 func TestLateTwinsOfRealRunsChangeNothing(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	late := &twins{Store: s.dir}
 	s.store = late

@@ -18,6 +18,7 @@ import (
 // A run that rests in its first task, whose worker is lost before the server hears of it,
 // begins anew as if nothing had been: it has stored nothing that it would take for another's.
 func TestAFirstTaskThatIsLost(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		def  agent.Definition
 		text string

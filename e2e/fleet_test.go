@@ -41,6 +41,7 @@ func (s *stage) joins(ctx context.Context, t *testing.T, log *zap.Logger) error 
 // A namespace allows ten listings a second: of a fleet that starts anew, no worker lists
 // anything.
 func TestAFleetStartsWithoutAListing(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	var listed atomic.Int64
 	require.NoError(t, s.joins(t.Context(), t, zap.NewNop()))
@@ -61,6 +62,7 @@ func TestAFleetStartsWithoutAListing(t *testing.T) {
 // A server that is too busy for a listing is no reason not to start: the worker says what
 // it could not see.
 func TestAWorkerStartsThoughNothingCanBeListed(t *testing.T) {
+	t.Parallel()
 	s := on(t, devserver.ForPackage(t))
 	s.temporal = dialHearing(t, devserver.ForPackage(t), func(method string, in any) error {
 		start, _ := in.(*workflowservice.StartWorkflowExecutionRequest)

@@ -16,6 +16,7 @@ import (
 // A fork of a live run asks under new numbers, also where what the live run has asked
 // is not stored yet: no button of the one stands for a question of the other (OA-87).
 func TestAForkOfALiveRunCountsOn(t *testing.T) {
+	t.Parallel()
 	approved := make(chan struct{})
 	look := tool.New("look", "looks around", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
 		select {

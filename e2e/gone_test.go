@@ -14,6 +14,7 @@ import (
 // A run whose worker was killed is running, for whoever lists it: a crash is no
 // status (HX-52).
 func TestACrashIsNoStatus(t *testing.T) {
+	t.Parallel()
 	c := newCell(t, "crash")
 	w := startWorker(t, c.addr, c.queue, c.dir)
 	run, err := c.Start(t.Context(), "tester", "pay all", nil)
@@ -38,6 +39,7 @@ func TestACrashIsNoStatus(t *testing.T) {
 // A time for which a run is parked may come while nobody works: the next worker
 // lets the run go on (HL-81).
 func TestATimeThatComesWithoutAWorker(t *testing.T) {
+	t.Parallel()
 	def, script := agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})
 	s := setup(t, def, script)
 	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Second), OnTimeout: agent.ResumeWithInput, Input: "it is time"}})
@@ -57,6 +59,7 @@ func TestATimeThatComesWithoutAWorker(t *testing.T) {
 // What is said to a run when it is resumed is in its log, for those who may read
 // it, and nowhere where others look (HL-105).
 func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
+	t.Parallel()
 	const word = "swordfish-4711"
 	v := newVault(t)
 	run := v.begin(t, "go", nil)

@@ -18,6 +18,7 @@ import (
 // What a hold of a tree costs the server is bounded by the tree, however many processes
 // there are: none of them reads along, and only those are told that work for it.
 func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
+	t.Parallel()
 	const agents, tools = 7, 3
 	for _, processes := range []int{1, 10, 100} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestAHoldCostsWhatTheTreeIsLarge(t *testing.T) {
 // A process that is told of a hold ends what it has in flight below it, before the run
 // hears of anything.
 func TestAProcessThatIsToldEndsItsSteps(t *testing.T) {
+	t.Parallel()
 	begun, given := make(chan struct{}, 10), make(chan struct{}, 10)
 	works := tool.New("works", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
 		begun <- struct{}{}

@@ -65,6 +65,7 @@ func block(begun chan<- string) tool.Tool {
 // ends with a note that is not stored (HL-29, HX-15, HX-18, HX-20, HX-51, PA-13,
 // PA-24).
 func TestInterruptAModel(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(
 		testsuite.Reply{Text: "I begin to " + strings.Repeat("talk ", 1000), Stream: 20 * time.Millisecond}, testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "go", nil)
@@ -98,6 +99,7 @@ func messagesText(messages []agent.Message) (text string) {
 // A tool sees its context cancelled at once, and what it returns then is kept
 // (HL-34, HX-22, OA-07).
 func TestInterruptATool(t *testing.T) {
+	t.Parallel()
 	begun := make(chan string, 1)
 	script := testsuite.NewScript(testsuite.Reply{Calls: call("block", nil)}, testsuite.Reply{Text: "done"})
 	s := setup(t, agent.Definition{}, script, block(begun))
@@ -126,6 +128,7 @@ func TestInterruptATool(t *testing.T) {
 // Of 50 resumes at once one wins; the others learn how the run stands; the history
 // has one acceptance and one event (HL-40, HL-41, HX-32, HX-33, OA-32, PA-21).
 func TestFiftyResumes(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: 2 * time.Second}))
 	run := s.begin(t, "go", nil)
 	s.until(t, run, agent.TurnStarted)
@@ -201,6 +204,7 @@ func (s *stage) events(t *testing.T, run *client.Run, want agent.EventType) (n i
 // Approve against reject: one decides, and the call is made once or not at all
 // (HX-51, HX-55, HX-87, HA-112).
 func TestApproveAgainstReject(t *testing.T) {
+	t.Parallel()
 	var paid sync.Map
 	pay := tool.New("pay", "pays", func(_ context.Context, c *tool.Call, in struct{ Eur int }) (string, error) {
 		paid.Store(c.Key, in.Eur)
@@ -235,6 +239,7 @@ func TestApproveAgainstReject(t *testing.T) {
 // A parked run is woken by an event that fits, which its emitter need not know
 // (HL-17, HL-28, HL-73, HL-78, OA-01, OA-09).
 func TestParkAndEmit(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(
 		testsuite.Reply{Calls: call(agent.ParkTool, map[string]any{"reason": "not paid", "conditions": map[string]any{
 			"event": map[string]any{"topic": "orders.paid", "match": map[string]any{"type": "object", "properties": map[string]any{"order": map[string]any{"const": 118}}}}}})},
@@ -258,6 +263,7 @@ func TestParkAndEmit(t *testing.T) {
 // A stop ends the run with a handoff, in whatever state it is (HL-53, HX-31,
 // PA-71).
 func TestStop(t *testing.T) {
+	t.Parallel()
 	begun := make(chan string, 1)
 	summary := `{"summary":"half was done","done":[{"what":"the first half"}],"confidence":0.9}`
 	s := setup(t, agent.Definition{}, testsuite.NewScript(
@@ -287,6 +293,7 @@ func TestStop(t *testing.T) {
 // What can't be told is shown: a signal that is refused changes nothing else
 // (HL-40, HX-30).
 func TestRefusedSignalsAreShown(t *testing.T) {
+	t.Parallel()
 	begun := make(chan string, 1)
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: call("block", nil)}, testsuite.Reply{Text: "done"}), block(begun))
 	run := s.begin(t, "go", nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
@@ -132,6 +133,8 @@ func (s *stage) inTurn(t *testing.T, session string) (said int) {
 // task. Each is said once or refused and told; what comes behind them has a code; the
 // run answers, and when its turn is over it goes on in a new execution and is spoken to again.
 func TestHostileSignals(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	const speakers, each, seen, sides = 8, 1250, 50, 100
 	s, notes, beat := hostile(t), &tally{calls: map[string]int{}}, make(chan struct{})
 	w := s.staff(t, busy(beat), []tool.Tool{notes.tool("note")}, noting)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
@@ -62,6 +63,7 @@ func odd(staying chan<- struct{}, gate <-chan struct{}) []tool.Tool {
 // not kept, and said so; one that does not come back holds nobody.
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	s, staying, gate := hostile(t), make(chan struct{}, 10), make(chan struct{})
 	files, err := workspace.Open(t.TempDir(), nil)
 	require.NoError(t, err)
@@ -150,6 +152,7 @@ func TestHostileDescent(t *testing.T) {
 // may work for it in all is a matter of the machine: TestNoMoreChildren.)
 func TestHostileBreadth(t *testing.T) {
 	t.Parallel()
+	testenv.Long(t)
 	const asked, most = 100, 64
 	s := hostile(t)
 	s.hire(t, func(ctx context.Context, req *model.Request) *model.Reply {

@@ -17,6 +17,7 @@ import (
 // What waits for a daemon is stored as it comes, and each event once: 200 of 2 kB cost
 // the history, and the store, about what they are, and not what they are with each seal.
 func TestWhatWaitsIsStoredOnce(t *testing.T) {
+	t.Parallel()
 	const many, size = 150, 2 << 10
 	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: many}}
 	s := setup(t, def, testsuite.NewScript(testsuite.Reply{Text: "seen", Repeat: 9}))

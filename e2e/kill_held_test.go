@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -74,6 +75,7 @@ func waitFor(t *testing.T, run *client.Run) *agent.Outcome {
 // A run that waits for an answer loses nothing when its worker is killed, however
 // often, and neither does the answer (HL-12, HL-46, HL-47, OA-30, PA-78).
 func TestKilledWhileSuspended(t *testing.T) {
+	t.Parallel()
 	c := newCell(t, "kill-held")
 	run, err := c.Start(t.Context(), "asker", "ask", nil)
 	require.NoError(t, err)
@@ -104,6 +106,7 @@ func TestKilledWhileSuspended(t *testing.T) {
 // A tree that is being stopped ends with every agent's handoff, though its workers
 // are killed while they sum up and drain (HX-84).
 func TestKilledWhileStopping(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
 	for seed := range uint64(3) {
 		all.Go(func() {
@@ -147,6 +150,8 @@ func lingering(t *testing.T, run *client.Run) {
 // Parked runs hold nothing: a hundred of them lose their worker, another one
 // starts, and each goes on (HL-03, HL-63, HL-82, HL-115, HA-111).
 func TestParkedRunsHoldNothing(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	const runs = 100
 	script := testsuite.NewScript(testsuite.Reply{Text: "done"})
 	s := setup(t, agent.Definition{}, script)

@@ -3,12 +3,15 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +23,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -73,8 +77,20 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	waitTogether()
 	devserver.Main(m)
 	_ = os.RemoveAll(built.dir)
+}
+
+// waitTogether lets more tests go on at once than there are processors, unless somebody
+// said how many: they wait more than they work.
+func waitTogether() {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
 }
 
 func workUntilKilled(addr, queue, dir string) error {
@@ -131,6 +147,8 @@ func kill(cmd *exec.Cmd) {
 // completes, each payment was made once or is marked as unknown, and no message is
 // doubled or lost (HX-30, HX-38, OA-95, OA-98, OA-99, OA-101).
 func TestWorkersKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	server := shared(t)
 	c := dial(t, server)
 	var wg sync.WaitGroup

@@ -132,6 +132,7 @@ func (s *stage) waitsIn(t *testing.T, run *client.Run, lane worker.Lane) {
 // While the store hangs, runs that begin hold their process for two seconds at most: who
 // asks another run is answered, and they begin when the store is back.
 func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
+	t.Parallel()
 	for name, deaf := range map[string]bool{"and heeds its context": false, "and does not": true} {
 		t.Run(name, func(t *testing.T) {
 			const slots, beginning = 4, 24
@@ -160,6 +161,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 // being stored. A call beyond the lane's slots waits on the lane's queue, and is made when
 // one is free.
 func TestBusyToolsKeepNoRunWaiting(t *testing.T) {
+	t.Parallel()
 	const slots = 2
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
@@ -188,6 +190,7 @@ func TestBusyToolsKeepNoRunWaiting(t *testing.T) {
 // Runs that can't be stored, since the store hangs, keep no other from asking its model
 // and calling its tools.
 func TestAHangingStoreKeepsNoModelFromBeingAsked(t *testing.T) {
+	t.Parallel()
 	const slots = 2
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })

@@ -9,12 +9,15 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // A thousand turns of ten kilobytes: the run goes on over several executions, none
 // of which grows beyond what Temporal likes, and the whole is still there (OA-63).
 func TestAThousandTurns(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	const turns = 1000
 	var replies []testsuite.Reply
 	for i := range turns - 1 {

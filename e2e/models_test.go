@@ -39,6 +39,7 @@ func (n noted) Generate(ctx context.Context, req *model.Request, emit func(model
 // An agent whose model always fails completes with its fallback, and the host sees
 // every call of both, and whose it is (HA-41, HA-42).
 func TestAFallbackOnARealServer(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	t.Cleanup(func() { s.replay(t) })
 	busy := slices.Repeat([]testsuite.Failure{{Kind: agent.FaultOverload, Message: "busy"}}, 9)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -64,6 +65,8 @@ func counter() tool.Tool {
 // A session of 200 runs and 2,000 turns whose workers are replaced at random has
 // the transcript of one that nobody disturbed, byte for byte (HX-38).
 func TestASessionOfMonths(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	server := shared(t)
 	calm, wild := on(t, server), on(t, server)
 	calm.hireCounter(t)

@@ -95,6 +95,7 @@ func (s *stage) library(t *testing.T, m *scribe, rate worker.Rate, workers int) 
 // A call that is rated is made by whichever process the server gives it to; but none
 // fetches a long log for it.
 func TestRatedCallsOfALongRunMoveNoLog(t *testing.T) {
+	t.Parallel()
 	const turns = 12
 	s, m := on(t, shared(t)), &scribe{turns: turns}
 	t.Cleanup(func() { s.replay(t) })
@@ -108,6 +109,7 @@ func TestRatedCallsOfALongRunMoveNoLog(t *testing.T) {
 // However calls come to the process that makes them, all together begin no more often than
 // the rate allows.
 func TestCallsThatAreMadeNearKeepTheRate(t *testing.T) {
+	t.Parallel()
 	const perSecond, runs, turns = 5, 4, 5
 	s, m := on(t, shared(t)), &scribe{turns: turns}
 	s.library(t, m, worker.Rate{PerSecond: perSecond}, 3)

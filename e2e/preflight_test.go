@@ -106,6 +106,7 @@ func (s *stage) verdicts(t *testing.T, binary, change string) map[string]worker.
 // with is found before it is deployed, with each run and the event; one that is gated,
 // and one that makes no command, passes (HX-91).
 func TestPreflightFindsWhatWouldBreak(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	w := s.open(t, s.parkable())
 	runs := s.park(t)
@@ -145,6 +146,7 @@ func (s *stage) first(t *testing.T, run *client.Run, is func(*historypb.HistoryE
 
 // What a preflight looks at is what its options say, and it ends with its context.
 func TestWhatAPreflightLooksAt(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	w := s.open(t, s.parkable())
 	_, out := s.run(t, "be done", nil)

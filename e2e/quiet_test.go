@@ -106,6 +106,7 @@ func TestWhoeverWaitsAsksSeldom(t *testing.T) {
 
 // Many in one process who follow a busy session ask it together.
 func TestFollowersAskTogether(t *testing.T) {
+	t.Parallel()
 	const followers, turns = 20, 100
 	replies := make([]testsuite.Reply, 0, turns)
 	for i := range turns - 1 {

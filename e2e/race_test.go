@@ -33,6 +33,7 @@ func (s *stage) against(t *testing.T, run *client.Run, first, second agent.Comma
 // Stop against resume: whichever is first, the run ends stopped, or was never
 // resumed; a loser learns how the run stands.
 func TestStopAgainstResume(t *testing.T) {
+	t.Parallel()
 	for range 5 {
 		s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "slow", Delay: time.Minute}))
 		run := s.begin(t, "go", nil)
@@ -52,6 +53,7 @@ func TestStopAgainstResume(t *testing.T) {
 // Interrupt against completion: the run is held, or was done and the interrupt is
 // told so; never both (HX-19).
 func TestInterruptAgainstCompletion(t *testing.T) {
+	t.Parallel()
 	moot, held, closed := 0, 0, 0
 	for i := range 20 {
 		s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done", Delay: time.Duration(i) * 2 * time.Millisecond}))
@@ -80,6 +82,7 @@ func TestInterruptAgainstCompletion(t *testing.T) {
 
 // Answer against its deadline: one of them decides, and one alone (HX-59).
 func TestAnswerAgainstTimeout(t *testing.T) {
+	t.Parallel()
 	for i := range 5 {
 		s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(time.Second), Default: "nobody"}}, testsuite.NewScript(
 			testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"}))
@@ -105,6 +108,7 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 // A verb against the start of a child: the child is held before its first call, or
 // is stopped in it; it does not work on under a held parent (HX-78).
 func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
+	t.Parallel()
 	f := plant(t, 3)
 	for i := range 8 {
 		run, err := f.Start(t.Context(), "n0", "level 0", nil)
@@ -140,6 +144,7 @@ func (f *forest) rests(t *testing.T, run *client.Run) {
 // What is refused by a validator is not in the history at all (HL-39, HX-57,
 // HX-87, OA-19, OA-43, OA-44, OA-57, PA-14, PA-18, PA-95).
 func TestRefusedUpdatesLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 		testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})}, testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "go", nil)

@@ -119,6 +119,7 @@ func completed(t *testing.T, runs ...*client.Run) {
 // A worker makes not more calls of a provider at once than it may; what is over waits
 // on the server, and no other worker's slots are taken by it.
 func TestCallsAtOnce(t *testing.T) {
+	t.Parallel()
 	const workers, atOnce, runs = 2, 3, 20
 	s, g := on(t, shared(t)), newGate()
 	s.bounded(t, g, worker.Rate{AtOnce: atOnce}, workers)
@@ -138,6 +139,7 @@ func TestCallsAtOnce(t *testing.T) {
 
 // All workers together begin not more calls in a second than they may.
 func TestCallsASecond(t *testing.T) {
+	t.Parallel()
 	const perSecond, runs = 10, 40
 	s, g := on(t, shared(t)), newGate()
 	s.bounded(t, g, worker.Rate{PerSecond: perSecond}, 2)
@@ -156,11 +158,13 @@ func TestCallsASecond(t *testing.T) {
 
 // What a person waits for goes before what was there earlier.
 func TestWhatIsUrgentGoesFirst(t *testing.T) {
+	t.Parallel()
 	goesBefore(t, temporal.Priority{PriorityKey: 1}, temporal.Priority{PriorityKey: 5})
 }
 
 // One tenant's runs do not wait for all that another one has there.
 func TestTenantsShareAQueue(t *testing.T) {
+	t.Parallel()
 	goesBefore(t, temporal.Priority{FairnessKey: "small"}, temporal.Priority{FairnessKey: "large"})
 }
 
@@ -193,6 +197,7 @@ func (s *stage) waits(t *testing.T, run *client.Run) {
 // The runs that go on from one have its priority, and one that no server takes is
 // refused before anything begins.
 func TestAPriorityGoesOn(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "a"}, testsuite.Reply{Text: "b"}))
 	mine := temporal.Priority{PriorityKey: 2, FairnessKey: "acme", FairnessWeight: 3}
 	run := s.queued(t, "go", mine)

@@ -58,6 +58,7 @@ func shapes() map[string]shape {
 // Every shape ends as it should, and its history is what the replay test of
 // package workflows holds later builds to.
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	for name, sh := range shapes() {
 		t.Run(name, func(t *testing.T) {
 			s := setup(t, sh.def, testsuite.NewScript(sh.replies...), sh.tools...)

@@ -18,6 +18,7 @@ import (
 // listing of suspensions has any and the other way round (OA-56), and what has
 // ended or never was can't be resumed (OA-31, OA-75).
 func TestARestKeepsItsNames(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, asks("Where to?"),
 		testsuite.Reply{Calls: call("echo", map[string]any{"text": "bye"})}, testsuite.Reply{Text: "done"}), echo(nil))

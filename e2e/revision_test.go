@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -36,6 +37,8 @@ func newer(since string) []edit {
 // for an execution that pinned revision 1 they stay unknown. If the build does not ask for
 // the revision, the two histories break.
 func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	said, err := replaysOver(t, overlay(t, edited(t, newer("2"))))
 	require.NoError(t, err, said)
 	said, err = replaysOver(t, overlay(t, edited(t, newer("1"))))
@@ -50,6 +53,8 @@ func TestANewerBuildReplaysWhatOlderOnesRefused(t *testing.T) {
 // to a build of revision 1, the task fails and the run does not: it goes on with a build
 // that knows the revision.
 func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
+	t.Parallel()
+	testenv.Long(t)
 	s := on(t, shared(t))
 	binary := buildOver(t, overlay(t, edited(t, newer("2"))), "newer")
 	said := map[string]string{"interupt": `{}`, "cancel": `{"gently":true}`}

@@ -24,6 +24,7 @@ var more = " (" + strings.Repeat("said in other words, ", 50) + "and at length)"
 // No wording decides anything: a build that has other words for every sentence and error of
 // the runtime, and of the JSON library, replays all recorded histories.
 func TestAnotherWordingReplaysAllHistories(t *testing.T) {
+	t.Parallel()
 	texts, sentences := map[string][]byte{}, 0
 	for _, pkg := range worded {
 		if !strings.HasPrefix(pkg, "..") {

@@ -17,6 +17,7 @@ import (
 // Design fact 1: messages enter the history once. A model activity is told where
 // to look and not what was said.
 func TestNoTranscriptInAnyInput(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Instructions: "SECRET-INSTRUCTIONS"}, testsuite.NewScript(
 		testsuite.Reply{Text: "FIRST-WORDS", Calls: call("echo", map[string]any{"text": "ARGUMENT"})},
 		testsuite.Reply{Text: "LAST-WORDS"},
@@ -44,6 +45,7 @@ func TestNoTranscriptInAnyInput(t *testing.T) {
 // Two activities are six; a workflow task after each is three more, less where
 // the server hands the next one on.
 func TestWhatATurnCosts(t *testing.T) {
+	t.Parallel()
 	for kind, c := range map[string]struct {
 		tool tool.Tool
 		most int
@@ -69,6 +71,7 @@ func TestWhatATurnCosts(t *testing.T) {
 // The next run of a session knows what was said in those before (HX-02, OA-84,
 // OA-86, HA-25, HA-32, HA-99, HA-101).
 func TestASessionGoesOn(t *testing.T) {
+	t.Parallel()
 	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
 	s := setup(t, agent.Definition{}, script)
 	first, out := s.run(t, "first", &client.StartOptions{Session: "goes-on"})
@@ -89,6 +92,7 @@ func TestASessionGoesOn(t *testing.T) {
 }
 
 func TestUnknownAgentAndWrongInput(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript())
 	run, err := s.Start(t.Context(), "nobody", "hi", nil)
 	require.NoError(t, err)

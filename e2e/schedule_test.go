@@ -19,6 +19,7 @@ import (
 // A schedule wakes a session: it begins its run where none is live, and speaks to the
 // one that is. What it says is heard once a tick.
 func TestASchedule(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`}, testsuite.Reply{Text: "seen", Repeat: 9})
 	s.work(t, agent.Definition{Daemon: &agent.Daemon{Topics: []string{"day.begins"}}}, script)
@@ -62,6 +63,7 @@ func (s *stage) tick(t *testing.T, tick agent.Tick) (out activities.TickResult, 
 
 // A tick for which no run can begin fails at once, with why.
 func TestATickThatNoRunCanTake(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript())
 	for session, tick := range map[string]agent.Tick{
 		"no-daemon": {Agent: "tester", Topic: "day.begins"}, "nobody": {Agent: "nobody", Topic: "day.begins"}, "unheard": {Agent: "nobody", Text: "good morning"},
@@ -75,6 +77,7 @@ func TestATickThatNoRunCanTake(t *testing.T) {
 
 // What a tick says while a run is being stopped is said to the next one.
 func TestATickThatMeetsAStop(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	begun := make(chan string, 1)
 	script := testsuite.NewScript(testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"x"}`},

@@ -68,6 +68,7 @@ func newVault(t *testing.T) *vault {
 // An approver proves to be one with a token, once and for one request. Neither the
 // token nor a secret argument is found where people look.
 func TestTokensAndSecrets(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	run := v.begin(t, "go", nil)
 	q := v.suspended(t, run).Requests[0]

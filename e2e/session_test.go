@@ -57,6 +57,7 @@ func payments(n int) []testsuite.Reply {
 // were there, the payments before it are not made again, and the plan names those
 // that are (HX-31, HX-62, HX-66, HA-32, HA-136).
 func TestForkAtEveryCheckpoint(t *testing.T) {
+	t.Parallel()
 	const turns = 4
 	l := &till{}
 	s := setup(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(turns)...), l.tool())
@@ -101,6 +102,7 @@ func TestForkAtEveryCheckpoint(t *testing.T) {
 // A live run can be forked into a session of its own, which has its log from the
 // first moment: nothing is collected that it needs (OA-87).
 func TestForkALiveRun(t *testing.T) {
+	t.Parallel()
 	l := &till{}
 	replies := payments(2)
 	replies[1].Delay = time.Minute // the second turn of the second run
@@ -141,6 +143,7 @@ func TestForkALiveRun(t *testing.T) {
 // A session's first run, of which nothing is stored yet, can be forked, and the
 // fork's log be read from its beginning (OA-87).
 func TestForkAFirstRun(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "again", Text: "done"}, testsuite.Reply{Match: ".*", Delay: time.Minute}))
 	run := s.begin(t, "hello", nil)
 	s.until(t, run, agent.TurnStarted)
@@ -165,6 +168,7 @@ func TestForkAFirstRun(t *testing.T) {
 // knows of one, and going back to before the fork finds what it left (HX-26,
 // HX-28, HX-66, HX-71, OA-39, OA-97).
 func TestForkInPlace(t *testing.T) {
+	t.Parallel()
 	l := &till{}
 	s := setup(t, agent.Definition{}, testsuite.NewScript(payments(2)...), l.tool())
 	run, _ := s.run(t, "pay two", nil)
@@ -200,6 +204,7 @@ func TestForkInPlace(t *testing.T) {
 // After each kind of failure a retry goes on where the run stood, with new limits,
 // and pays nothing twice (HX-42, HX-43, HX-48).
 func TestRetryAfterEveryFailure(t *testing.T) {
+	t.Parallel()
 	broken := func(n int, kind agent.FaultKind) []testsuite.Reply {
 		replies := payments(2)
 		replies[1].Fail = make([]testsuite.Failure, n)
@@ -252,6 +257,7 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 
 // Of fifty retries at once one runs (HX-46).
 func TestOneOfFiftyRetriesWins(t *testing.T) {
+	t.Parallel()
 	l := &till{}
 	replies := payments(1)
 	replies[1].Fail = []testsuite.Failure{{Kind: agent.FaultBadRequest, Message: "no"}}
@@ -285,6 +291,7 @@ func TestOneOfFiftyRetriesWins(t *testing.T) {
 // What a terminated run had done is in the log of the session's next run, its
 // calls closed and its end told (HX-39).
 func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
+	t.Parallel()
 	for name, from := range map[string]agent.EventType{"in a call": agent.CallStarted, "in a turn": agent.TurnStarted} {
 		t.Run(name, func(t *testing.T) {
 			hang := tool.New("hang", "", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
@@ -329,6 +336,7 @@ func TestTheNextRunRecoversATerminatedOne(t *testing.T) {
 // Without Temporal's history the session goes on from the store (HL-44, HX-09,
 // HX-11, OA-86).
 func TestASessionOutlivesItsHistory(t *testing.T) {
+	t.Parallel()
 	l := &till{}
 	s := on(t, shared(t))
 	s.work(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Match: "and now", Text: "you had said hello"}, testsuite.Reply{Text: "hello"}), l.tool())
@@ -357,6 +365,7 @@ func TestASessionOutlivesItsHistory(t *testing.T) {
 // One message that is posted twice is one, whether there is a worker or not, and
 // also where the run that took it has ended.
 func TestOnePostTwiceIsOneMessage(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	session, post := "post-"+s.queue, &client.SendOptions{ID: "m-1", Agent: "tester"}
 	first, err := s.Send(t.Context(), session, "hello", post)
@@ -406,6 +415,7 @@ func (b *breakable) PutHead(ctx context.Context, h store.Head) error {
 // says why, and rests when the store is back (HL-12, HL-13, OA-08, OA-60, OA-61,
 // OA-62, OA-82, OA-106).
 func TestTheStoreFailsAtASuspension(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	b := &breakable{Store: s.dir}
 	b.down.Store(true)
@@ -437,6 +447,7 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 // The state that an older version of an agent has kept is migrated for the newer
 // (OA-105).
 func TestStateIsMigrated(t *testing.T) {
+	t.Parallel()
 	l := &till{}
 	s := on(t, shared(t))
 	w := s.work(t, agent.Definition{StateVersion: 1}, testsuite.NewScript(payments(1)...), l.tool())
@@ -471,6 +482,7 @@ func TestStateIsMigrated(t *testing.T) {
 
 // A run that carries a summary over knows it, and not what was said (HA-101).
 func TestCarryCompact(t *testing.T) {
+	t.Parallel()
 	script := testsuite.NewScript(testsuite.Reply{Match: "Your summary will replace", Text: "we said hello"}, testsuite.Reply{Text: "hello"}, testsuite.Reply{Text: "hello"})
 	s := setup(t, agent.Definition{}, script)
 	session := "carry-" + s.queue

@@ -69,6 +69,7 @@ func heldShapes() map[string]heldShape {
 // Runs that are held, answered and stopped end as they should, and their histories
 // are kept as those of the other shapes.
 func TestHeldShapes(t *testing.T) {
+	t.Parallel()
 	for name, sh := range heldShapes() {
 		t.Run(name, func(t *testing.T) {
 			s := setup(t, sh.def, testsuite.NewScript(sh.replies...), sh.tools...)
@@ -85,6 +86,7 @@ func TestHeldShapes(t *testing.T) {
 
 // A start that no revision knows is refused.
 func TestRefusedShape(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"}))
 	run, err := s.start(t, json.RawMessage(`{"v":1,"agent":"tester","input":{"text":"go"},"gently":true}`))
 	require.NoError(t, err)
@@ -95,6 +97,7 @@ func TestRefusedShape(t *testing.T) {
 // A tree that was interrupted, resumed and stopped keeps the histories of its root,
 // of a node and of a leaf.
 func TestTreeShape(t *testing.T) {
+	t.Parallel()
 	f := plant(t, 1, 1)
 	run := f.grown(t, 3, 2)
 	f.say(t, run, agent.InterruptOrder{})

@@ -16,6 +16,7 @@ import (
 // The users' kit plays a tree on a real server, with its people and a week that is
 // skipped, and on Temporal's test environment says that it can't.
 func TestTheKitPlaysATree(t *testing.T) {
+	t.Parallel()
 	pay := tool.New("pay", "pays an amount", func(context.Context, *tool.Call, struct{ EUR int }) (string, error) { return "paid", nil }, nil)
 	firm := &worker.Options{
 		Tools: []tool.Tool{pay},

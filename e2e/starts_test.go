@@ -15,6 +15,7 @@ import (
 // is; the others are told which. Nor does a start take the place of a run that is
 // suspended (HX-05, HX-06, HX-07, HX-08, HX-09, HX-85).
 func TestOneOfFiftyStartsBegins(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	session := "starts-" + s.queue
 	_, err := s.Get(t.Context(), session)

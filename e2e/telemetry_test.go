@@ -83,6 +83,7 @@ func (s *stage) traced(t *testing.T) (spans *tracetest.InMemoryExporter, w *work
 // twice, the trace after the suspension links to the one before (HL-103, OA-67, OA-69),
 // and what was said is in none of them (HL-105).
 func TestTracesAreWhole(t *testing.T) {
+	t.Parallel()
 	const secret = "swordfish-4711"
 	s := early(t, 40)
 	one, first, tracers := s.traced(t)

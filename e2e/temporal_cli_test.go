@@ -33,6 +33,7 @@ func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
 // Whoever has no program of ours starts, asks and reads with the plain temporal
 // command, and what it prints is what docs/wire.md says (HX-10).
 func TestPlainTemporalCommand(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(
 		testsuite.Reply{Calls: call("echo", map[string]any{"text": "hi"})}, testsuite.Reply{Text: "done"}), echo(nil))
 	session := "cli-" + s.queue
@@ -81,6 +82,7 @@ func TestPlainTemporalCommand(t *testing.T) {
 // temporal workflow cancel is the verb cancel; a terminated run is told as what it
 // is (PA-34).
 func TestCancelAndTerminateFromOutside(t *testing.T) {
+	t.Parallel()
 	for verb, want := range map[string]string{"cancel": agent.ReasonRequested, "terminate": agent.ReasonTerminated} {
 		t.Run(verb, func(t *testing.T) {
 			s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: patience}))

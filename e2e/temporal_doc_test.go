@@ -379,6 +379,7 @@ func TestTemporalDocRawClient(t *testing.T) {
 
 // What docs/holding.md shows is what the code reads (HL-114, HX-93).
 func TestHoldingDoc(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("../docs/holding.md")
 	require.NoError(t, err)
 	found := map[string]int{}

@@ -114,6 +114,7 @@ func (f *forest) still(t *testing.T, run *client.Run, nodes int, want agent.Stat
 // An interrupt of the root stops all that runs below it, at any depth; resumed, all
 // goes on, and nothing that was done is done again (HX-76, HX-81).
 func TestInterruptATree(t *testing.T) {
+	t.Parallel()
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
 	_, err := run.Interrupt(t.Context(), "the client rings")
@@ -132,6 +133,7 @@ func TestInterruptATree(t *testing.T) {
 // The same with two workers that share nothing but the server: what the other one
 // has in flight is stopped as well.
 func TestInterruptATreeOverTwoWorkers(t *testing.T) {
+	t.Parallel()
 	f := plant(t, 2, 2)
 	f.tend(t)
 	run := f.grown(t, 7, 3)
@@ -148,6 +150,7 @@ func TestInterruptATreeOverTwoWorkers(t *testing.T) {
 // A stop gives every agent its chance to sum up, and folds them in order (HL-56,
 // HX-80, HA-140).
 func TestStopATree(t *testing.T) {
+	t.Parallel()
 	f := plant(t, 2, 2)
 	run := f.grown(t, 7, 3)
 	_, err := run.Stop(t.Context(), "budget meeting", 12*time.Second)
@@ -166,6 +169,7 @@ func TestStopATree(t *testing.T) {
 // A tree whose root is cancelled, or terminated by somebody, ends as a whole
 // (HL-52).
 func TestNoChildOutlivesItsParent(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*forest, *client.Run) error{
 		"cancel": func(f *forest, run *client.Run) error { _, err := run.Cancel(t.Context(), ""); return err },
 		"terminate": func(f *forest, run *client.Run) error {

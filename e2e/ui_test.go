@@ -18,6 +18,7 @@ import (
 // Temporal's own UI tells what a run waits for, what to say to it, and what its
 // timers and activities are for.
 func TestWhatTemporalsUIShows(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Asking: agent.Patience{Deadline: agent.Duration(time.Hour)}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "Book a trip", nil)
 	s.suspended(t, run)
@@ -53,6 +54,7 @@ func text(t *testing.T, p *commonpb.Payload) (s string) {
 
 // An agent that redacts shows in no listing what it was asked, nor what it asks.
 func TestARedactedAgentIsSilentInListings(t *testing.T) {
+	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}, Redact: true}, testsuite.NewScript(asks("Which card, 4711?"), testsuite.Reply{Text: "done"}))
 	run := s.begin(t, "Pay with the card of Ana", nil)
 	s.suspended(t, run)

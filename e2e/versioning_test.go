@@ -81,6 +81,7 @@ func (f fleet) builtBy(t *testing.T, workflow string) (build string) {
 // no worker of their own left, and back again: of every kind, with what is below them
 // (HX-91).
 func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	a := f.deploy(t, "a")
@@ -107,6 +108,7 @@ func TestRunsMoveWithTheCurrentBuild(t *testing.T) {
 // A deployment of which no build is current runs nothing, and its worker says what to
 // do; a build that is not current says which one is.
 func TestAWorkerWithoutWork(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	warned := func(build string) []observer.LoggedEntry {
@@ -132,6 +134,7 @@ func TestAWorkerWithoutWork(t *testing.T) {
 // A run that an operator has pinned to a build waits for that build, and goes on with
 // the current one as soon as it is let go.
 func TestAPinnedRunIsLetGo(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	a := f.deploy(t, "a")
@@ -155,6 +158,7 @@ func TestAPinnedRunIsLetGo(t *testing.T) {
 
 // Versioning is switched on, and off again, under runs that wait.
 func TestVersioningIsSwitchedOnAndOff(t *testing.T) {
+	t.Parallel()
 	s := on(t, shared(t))
 	f := fleet{s, "shop-" + uuid.NewString()[:8]}
 	plain := f.open(t, f.parkable())

@@ -106,6 +106,7 @@ func (n *narrow) answer(last string) string {
 // 100,000 tokens: the run goes on, no request is over the window, no call is torn
 // from its result, and the transcript has every word (HA-80, HA-82, HA-85).
 func TestAConversationOverTheWindow(t *testing.T) {
+	t.Parallel()
 	n := &narrow{}
 	server := httptest.NewServer(n)
 	t.Cleanup(server.Close)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // The test binary is the other processes too, as the program is.
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 // A small chaos finds nothing, and has done what it is for, in two rounds and with two
 // builds.
 func TestChaos(t *testing.T) {
+	testenv.Long(t)
 	o := &options{seed: 7, lasts: 12 * time.Second, patience: 2 * time.Minute, runs: 10, stories: 15, alternate: true, keep: t.TempDir()}
 	clean, err := o.prepare(t.Context())
 	require.NoError(t, err)

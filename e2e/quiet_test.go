@@ -104,9 +104,9 @@ func TestWhoeverWaitsAsksSeldom(t *testing.T) {
 	}
 }
 
-// Many in one process who follow a busy session ask it together.
+// Many in one process who follow a busy session ask it together. What they ask is counted,
+// and so it goes alone.
 func TestFollowersAskTogether(t *testing.T) {
-	t.Parallel()
 	const followers, turns = 20, 100
 	replies := make([]testsuite.Reply, 0, turns)
 	for i := range turns - 1 {

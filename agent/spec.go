@@ -59,7 +59,8 @@ type Definition struct {
 	// Require lists tools that must have succeeded before a run may complete;
 	// of the names in one entry one is enough (catalogue HA-59).
 	Require []OneOf `json:"require,omitempty"`
-	// Output is a JSON Schema for the final answer; empty means free text.
+	// Output is a JSON Schema for the final answer; empty means free text. In Go,
+	// model.OutputOf derives it from a type.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Repairs is how often the model may mend an output that does not fit; zero
 	// means the profile's, which is once unless it says otherwise.

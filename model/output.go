@@ -3,11 +3,32 @@ package model
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/fermata-agents/fermata/agent"
 )
+
+// OutputOf is the schema for an agent's output that a Go type has, as a tool's
+// arguments have one: `json` tags name the properties, `jsonschema` tags describe them,
+// and one without omitempty or omitzero must be there. A list or a pointer is never
+// null at the root. It panics for a type that JSON can't have, such as a channel: call
+// it where the agent is defined.
+func OutputOf[T any]() json.RawMessage {
+	schema, err := jsonschema.For[T](nil)
+	if err == nil && len(schema.Types) == 2 && schema.Types[0] == "null" {
+		schema.Type, schema.Types = schema.Types[1], nil
+	}
+	var raw json.RawMessage
+	if err == nil {
+		raw, err = json.Marshal(schema)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("the output of an agent: %v", err))
+	}
+	return raw
+}
 
 // CheckOutput refuses, with [agent.InvalidInput], a schema for an agent's output
 // that no answer could be held to. An empty one is none.

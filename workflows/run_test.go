@@ -217,6 +217,7 @@ func TestOutputIsRepairedOnce(t *testing.T) {
 	last := b.script.Requests()[1].Messages
 	require.Equal(t, agent.NoteRepair, last[len(last)-1].Note)
 	require.Contains(t, last[len(last)-1].TextOf(), "town")
+	require.Contains(t, last[len(last)-1].TextOf(), string(schema), "a repair quotes the schema")
 
 	finish := agent.Definition{Output: schema, Completion: agent.CompleteTool}
 	b = setup(t, finish, testsuite.NewScript(

@@ -91,7 +91,7 @@ func (s *step) reject(c agent.ToolCall, r agent.Reply) (status agent.CallStatus,
 	case c.Malformed != "":
 		text = malformed(c.Malformed)
 	case c.Tool == agent.FinishTool && s.finishes() && r.OutputFault != "":
-		text = "The arguments do not fit: " + r.OutputFault
+		text = "The arguments do not fit: " + r.OutputFault + "." + s.quoteOutput()
 	case c.Tool == agent.FinishTool && s.finishes():
 		return agent.CallOK, "The work is done.", true
 	default:

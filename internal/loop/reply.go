@@ -159,7 +159,20 @@ func (s *step) repair(fault string) {
 		s.fail(agent.Errorf(agent.BadOutput, "the output does not fit the agent's schema: %s", fault))
 		return
 	}
-	s.note(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else.")
+	s.note(agent.NoteRepair, "Your answer does not fit the schema of the output: "+fault+"\nAnswer again with JSON that fits it, and with nothing else."+s.quoteOutput())
+}
+
+// quotedOutput bounds what a repair quotes of the output's schema, in bytes: it stays in
+// the conversation.
+const quotedOutput = 8 << 10
+
+// quoteOutput is the output's schema for a message that asks for a repair.
+func (s *step) quoteOutput() string {
+	schema, more := string(s.Spec.Output), ""
+	if len(schema) > quotedOutput {
+		schema, more = strings.ToValidUTF8(schema[:quotedOutput], ""), fmt.Sprintf(" … (%d bytes)", len(schema))
+	}
+	return " The schema is:\n" + schema + more
 }
 
 // modelFailed ends the run, but not if the call was given up anyway or was for a summary.

@@ -42,8 +42,9 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, tool)
 	}
-	if !blank(req.Instructions) {
-		p.System = []sdk.TextBlockParam{{Text: req.Instructions, CacheControl: ephemeral}}
+	instructions := m.hold(&p, req)
+	if !blank(instructions) {
+		p.System = []sdk.TextBlockParam{{Text: instructions, CacheControl: ephemeral}}
 	} else if n := len(p.Tools); n > 0 {
 		p.Tools[n-1].OfTool.CacheControl = ephemeral
 	}
@@ -52,10 +53,24 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		p.Temperature = param.NewOpt(*req.Temperature)
 	}
 	reason(&p, req.Reasoning)
-	if schema, ok := outputSchema(req.Output); ok && strings.HasPrefix(req.Model, "claude-") {
-		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](map[string]any{"type": "json_schema", "schema": schema})
-	}
 	return p, nil
+}
+
+// hold holds the model to the schema of its answer as far as the provider can, and
+// returns the instructions, which say the rest. Servers that imitate the provider are
+// told in words alone.
+func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
+	if len(req.Output) == 0 {
+		return req.Instructions
+	}
+	schema, whole := outputSchema(req.Output)
+	if schema != nil && strings.HasPrefix(req.Model, "claude-") {
+		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](map[string]any{"type": "json_schema", "schema": schema})
+		if whole {
+			return req.Instructions
+		}
+	}
+	return model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
 // toolParam keeps a tool's schema as it was written, but for the type that the

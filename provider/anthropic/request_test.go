@@ -98,27 +98,38 @@ func TestRequestsOnlyGrow(t *testing.T) {
 	}
 }
 
-// Schemas that the provider would refuse are not sent.
+// Of a schema only what the provider takes is sent in its own form, and nothing where
+// little would remain.
 func TestOutputThatDoesNotFit(t *testing.T) {
-	for name, schema := range map[string]string{
-		"none":             ``,
-		"no object":        `{"type":"array","items":{"type":"string"}}`,
-		"no schema":        `true`,
-		"anything":         `{"type":"object","properties":{"a":{}},"additionalProperties":false}`,
-		"open":             `{"type":"object","properties":{"a":{"type":"string"}}}`,
-		"open inside":      `{"type":"object","properties":{"a":{"type":"object"}},"additionalProperties":false}`,
-		"a map":            `{"type":"object","additionalProperties":{"type":"string"}}`,
-		"a bound":          `{"type":"object","properties":{"a":{"type":"integer","minimum":1}},"additionalProperties":false}`,
-		"recursion":        `{"type":"object","properties":{"a":{"$ref":"#"}},"additionalProperties":false}`,
-		"unknown format":   `{"type":"object","properties":{"a":{"type":"string","format":"color"}},"additionalProperties":false}`,
-		"two at least":     `{"type":"object","properties":{"a":{"type":"array","minItems":2}},"additionalProperties":false}`,
-		"enum of objects":  `{"type":"object","properties":{"a":{"enum":[{}]}},"additionalProperties":false}`,
-		"bad alternative":  `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}},"additionalProperties":false}`,
-		"too many options": `{"type":"object","properties":{` + manyOptions() + `},"additionalProperties":false}`,
+	closed := func(properties string) string {
+		return `{"type":"object","properties":` + properties + `,"additionalProperties":false}`
+	}
+	for name, c := range map[string]struct{ schema, sent string }{
+		"none":             {``, ``},
+		"no object":        {`{"type":"array","items":{"type":"string"}}`, ``},
+		"no schema":        {`true`, ``},
+		"anything":         {closed(`{"a":{}}`), ``},
+		"open":             {`{"type":"object","properties":{"a":{"type":"string"}}}`, closed(`{"a":{"type":"string"}}`)},
+		"open on purpose":  {`{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":true}`, ``},
+		"open inside":      {closed(`{"a":{"type":"object"}}`), ``},
+		"a map":            {`{"type":"object","additionalProperties":{"type":"string"}}`, ``},
+		"a bound":          {closed(`{"a":{"type":"integer","minimum":1}}`), closed(`{"a":{"type":"integer"}}`)},
+		"a reference":      {`{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"integer"}}}`, closed(`{"a":{"type":"integer"}}`)},
+		"recursion":        {closed(`{"a":{"$ref":"#"}}`), ``},
+		"unknown format":   {closed(`{"a":{"type":"string","format":"color"}}`), closed(`{"a":{"type":"string"}}`)},
+		"two at least":     {closed(`{"a":{"type":"array","minItems":2}}`), closed(`{"a":{"type":"array"}}`)},
+		"enum of objects":  {closed(`{"a":{"enum":[{}]}}`), ``},
+		"bad alternative":  {closed(`{"a":{"anyOf":[{"type":"string"},{"type":"object"}]}}`), ``},
+		"too many options": {closed(`{` + manyOptions() + `}`), ``},
 	} {
 		m, s := serve(t, standin.Answer(200, "text/event-stream", whole))
-		standin.Reply(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:1], Output: json.RawMessage(schema)})
-		if bytes.Contains(s.Bodies[0], []byte("output_config")) {
+		standin.Reply(t, m, &model.Request{Model: "claude-sonnet-5-5", Messages: conversation[:1], Output: json.RawMessage(c.schema)})
+		var in struct {
+			OutputConfig struct {
+				Format struct{ Schema json.RawMessage }
+			} `json:"output_config"`
+		}
+		if err := json.Unmarshal(s.Bodies[0], &in); err != nil || string(in.OutputConfig.Format.Schema) != c.sent {
 			t.Errorf("%s: sent %s", name, s.Bodies[0])
 		}
 	}

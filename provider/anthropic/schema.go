@@ -14,27 +14,32 @@ const (
 	maxUnions   = 16 // alternatives: anyOf, or several types
 )
 
-var (
-	schemaKeys    = []string{"type", "anyOf", "allOf", "description", "title", "enum", "const", "properties", "additionalProperties", "required", "items", "minItems", "format"}
-	stringFormats = []string{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
-)
+// subset is what remains of a schema for the provider.
+var subset = model.Subset{Closed: true, Takes: map[string]func(any) bool{
+	"type": nil, "anyOf": nil, "allOf": nil, "description": nil, "title": nil, "enum": plain, "const": nil, "properties": nil,
+	"additionalProperties": nil, "required": nil, "items": nil,
+	"minItems": func(n any) bool { return n == 0.0 || n == 1.0 },
+	"format": func(name any) bool {
+		return slices.Contains([]any{"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}, name)
+	},
+}}
 
-// outputSchema is a schema in the provider's form, where it is one that the
-// provider can hold its models to. Other schemas would be refused: the runtime
-// checks the answers, and no answer is worse for a schema that was not sent.
-func outputSchema(raw json.RawMessage) (json.RawMessage, bool) {
-	tree, plain, ok := model.OutputSchema(raw)
+// outputSchema is a schema as far as the provider can hold its models to it, and
+// whether that is the whole schema; nil where the provider would refuse it.
+func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
+	schema, whole = subset.Fit(raw)
+	var tree map[string]any
 	var f fit
-	if !ok || !f.holds(tree) || f.optional > maxOptional || f.unions > maxUnions {
+	if json.Unmarshal(schema, &tree) != nil || tree["type"] != "object" || !f.holds(tree) || f.optional > maxOptional || f.unions > maxUnions {
 		return nil, false
 	}
-	return plain, true
+	return schema, whole
 }
 
 // fit counts what the provider limits over a whole schema.
 type fit struct{ optional, unions int }
 
-// holds tells whether a schema, or a part of one, is of the supported kind.
+// holds tells whether the provider takes a schema of its subset, or a part of one.
 func (f *fit) holds(node any) bool {
 	s, ok := node.(map[string]any)
 	if !ok {
@@ -42,9 +47,6 @@ func (f *fit) holds(node any) bool {
 	}
 	says := 0
 	for key := range s {
-		if !slices.Contains(schemaKeys, key) {
-			return false
-		}
 		if slices.Contains([]string{"type", "anyOf", "allOf", "enum", "const"}, key) {
 			says++
 		}
@@ -66,13 +68,7 @@ func (f *fit) holds(node any) bool {
 	if items, ok := s["items"]; ok && !f.holds(items) {
 		return false
 	}
-	if n, ok := s["minItems"]; ok && n != 0.0 && n != 1.0 {
-		return false
-	}
-	if format, ok := s["format"].(string); ok && !slices.Contains(stringFormats, format) {
-		return false
-	}
-	return plain(s["enum"]) && f.object(s)
+	return f.object(s)
 }
 
 func (f *fit) allHold(list any) bool {

@@ -21,12 +21,13 @@ const foreign = "skip_thought_signature_validator"
 
 // request puts a request in the provider's form.
 func (m *Model) request(req *model.Request) (*request, error) {
-	r := &request{Contents: m.contents(req), Config: configOf(req)}
+	config, instructions := configOf(req)
+	r := &request{Contents: m.contents(req), Config: config}
 	if len(r.Contents) == 0 {
 		return nil, errors.New("there is no message to answer")
 	}
-	if !blank(req.Instructions) {
-		r.System = &content{Parts: []part{textPart(req.Instructions)}}
+	if !blank(instructions) {
+		r.System = &content{Parts: []part{textPart(instructions)}}
 	}
 	var functions []*genai.FunctionDeclaration
 	for _, t := range req.Tools {
@@ -46,8 +47,9 @@ func (m *Model) request(req *model.Request) (*request, error) {
 	return r, nil
 }
 
-// configOf is how the reply is to be made; nil where all is the provider's default.
-func configOf(req *model.Request) *genai.GenerationConfig {
+// configOf is how the reply is to be made, nil where all is the provider's default;
+// and the instructions, with what of the answer's schema the provider has no form for.
+func configOf(req *model.Request) (*genai.GenerationConfig, string) {
 	c := &genai.GenerationConfig{ThinkingConfig: thinking(req.Model, req.Reasoning)}
 	if req.Temperature != nil {
 		t := float32(*req.Temperature)
@@ -56,14 +58,28 @@ func configOf(req *model.Request) *genai.GenerationConfig {
 	if req.MaxOutputTokens > 0 {
 		c.MaxOutputTokens = int32(min(req.MaxOutputTokens, math.MaxInt32))
 	}
-	// Models before version 3 take a schema or tools, and not both.
-	if schema, ok := outputSchema(req.Output); ok && (len(req.Tools) == 0 || generation(req.Model) >= 3) {
-		c.ResponseMIMEType, c.ResponseJsonSchema = "application/json", schema
-	}
+	instructions := hold(c, req)
 	if c.ThinkingConfig == nil && c.Temperature == nil && c.MaxOutputTokens == 0 && c.ResponseJsonSchema == nil {
-		return nil
+		return nil, instructions
 	}
-	return c
+	return c, instructions
+}
+
+// hold holds the model to the schema of its answer as far as the provider can, and
+// returns the instructions, which say the rest. Models before version 3 take a schema
+// or tools, and not both.
+func hold(c *genai.GenerationConfig, req *model.Request) string {
+	if len(req.Output) == 0 {
+		return req.Instructions
+	}
+	schema, whole := outputSchema(req.Output)
+	if schema != nil && (len(req.Tools) == 0 || generation(req.Model) >= 3) {
+		c.ResponseMIMEType, c.ResponseJsonSchema = "application/json", schema
+		if whole {
+			return req.Instructions
+		}
+	}
+	return model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
 // contents puts a conversation in the provider's form: turns of user and model, in

@@ -1,7 +1,6 @@
 package gemini_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"testing"
@@ -116,25 +115,34 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
-// Schemas that the provider does not hold its models to are not sent.
+// Of a schema only what the provider takes is sent in its own form, and nothing of one
+// that is of neither an object nor a list.
 func TestOutputThatDoesNotFit(t *testing.T) {
-	for schema, want := range map[string]bool{
-		`{"type":"object","properties":{"a":{"anyOf":[{"type":"string","format":"date"},{"type":"null"}]},"b":{"type":"array","items":{"type":"integer","minimum":1},"minItems":2}}}`: true,
-		`{"type":"object","additionalProperties":{"type":"string"}}`:           true,
-		`{"type":"object","properties":{"a":{"$ref":"#"}}}`:                    false,
-		`{"type":"object","properties":{"a":{"type":"string","pattern":"x"}}}`: false,
-		`{"type":"object","properties":{"a":true}}`:                            false,
-		`{"type":"object","properties":{"a":{"oneOf":[{"not":{}}]}}}`:          false,
-		`{"type":"array","items":{"type":"string"}}`:                           false,
-		`true`: false,
-		``:     false,
+	for schema, want := range map[string]string{
+		`{"type":"object","properties":{"a":{"anyOf":[{"type":"string","format":"date"},{"type":"null"}]},"b":{"type":"array","items":{"type":"integer","minimum":1},"minItems":2}}}`: `{"type":"object","properties":{"a":{"anyOf":[{"type":"string","format":"date"},{"type":"null"}]},"b":{"type":"array","items":{"type":"integer","minimum":1},"minItems":2}}}`,
+		`{"type":"object","additionalProperties":{"type":"string"}}`:                                                `{"type":"object","additionalProperties":{"type":"string"}}`,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/n","description":"x"}},"$defs":{"n":{"type":"null"}}}`: `{"type":"object","properties":{"a":{"type":"null","description":"x"}}}`,
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"x"},"b":{"const":"y"},"c":{"const":true}}}`: `{"type":"object","properties":{"a":{"type":"string"},"b":{"enum":["y"]},"c":{}}}`,
+		`{"type":"object","properties":{"a":true}}`:                                                                 `{"type":"object","properties":{"a":{}}}`,
+		`{"type":"object","properties":{"a":{"oneOf":[{"not":{}}]}}}`:                                               `{"type":"object","properties":{"a":{"oneOf":[{}]}}}`,
+		`{"type":"array","items":{"type":"string"}}`:                                                                `{"type":"array","items":{"type":"string"}}`,
+		`{"type":"string"}`: ``,
+		`true`:              ``,
+		``:                  ``,
 	} {
 		m, s := serve(t, standin.Drip(whole, 0))
 		req := ask("Hello")
 		req.Output = json.RawMessage(schema)
 		standin.Reply(t, m, req)
-		require.Equal(t, want, bytes.Contains(s.Bodies[0], []byte("responseJsonSchema")), schema)
-		require.Equal(t, want, bytes.Contains(s.Bodies[0], []byte("application/json")), schema)
+		var in struct {
+			GenerationConfig struct {
+				ResponseMimeType   string
+				ResponseJsonSchema json.RawMessage
+			}
+		}
+		require.NoError(t, json.Unmarshal(s.Bodies[0], &in))
+		require.Equal(t, want, string(in.GenerationConfig.ResponseJsonSchema), schema)
+		require.Equal(t, want != "", in.GenerationConfig.ResponseMimeType == "application/json", schema)
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 
 // chatParams puts a request in the form of Chat Completions.
 func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, error) {
+	format, held, instructions := m.hold(req)
 	p := sdk.ChatCompletionNewParams{
 		Model:         req.Model,
-		Messages:      m.chatMessages(req),
+		Messages:      m.chatMessages(req, instructions),
 		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
 	if len(p.Messages) == 0 {
@@ -45,9 +46,9 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}
-	if f, ok := formatOf(req.Output); ok && (m.own || len(req.Tools) == 0) {
+	if held {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](f),
+			JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](format),
 		}
 	}
 	return p, nil
@@ -56,7 +57,7 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 // chatMessages puts a conversation in the form of Chat Completions: what the user
 // says at a stretch is one message, since some models' templates demand that
 // the roles alternate, and results follow their calls, which all demand.
-func (m *Model) chatMessages(req *model.Request) []sdk.ChatCompletionMessageParamUnion {
+func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.ChatCompletionMessageParamUnion {
 	var out []sdk.ChatCompletionMessageParamUnion
 	user := func(text string) {
 		if blank(text) {
@@ -76,8 +77,8 @@ func (m *Model) chatMessages(req *model.Request) []sdk.ChatCompletionMessagePara
 		}
 		out = slices.Insert(out, after, sdk.ToolMessage(text, id))
 	}
-	if !blank(req.Instructions) {
-		out = append(out, sdk.SystemMessage(req.Instructions))
+	if !blank(instructions) {
+		out = append(out, sdk.SystemMessage(instructions))
 	}
 	id := model.CallIDs(req.Messages)
 	for i, msg := range req.Messages {

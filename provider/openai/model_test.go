@@ -66,13 +66,13 @@ func TestOpenAI(t *testing.T) {
 		"https://me.openai.azure.com/openai/v1": "/openai/v1/responses",
 	} {
 		s := standin.Listen(t, standin.Drip(wholeResponse, 0))
-		standin.Reply(t, openai.New(&openai.Options{BaseURL: base, HTTPClient: detour(s)}), ask("Hello"))
+		standin.Reply(t, openai.New(&openai.Options{BaseURL: base, HTTPClient: detour(s.URL)}), ask("Hello"))
 		if s.Paths[0] != path || s.Heads[0].Get("authorization") != "Bearer "+key {
 			t.Errorf("%s: asked at %s with %v", base, s.Paths[0], s.Heads[0])
 		}
 	}
 	s := standin.Listen(t, standin.Answer(401, "application/json", `{"error":{"message":"Incorrect API key"}}`))
-	if fault := mustFail(t, openai.New(&openai.Options{HTTPClient: detour(s)}), s); fault.Message != "openai answered 401: Incorrect API key; check OPENAI_API_KEY on the worker" {
+	if fault := mustFail(t, openai.New(&openai.Options{HTTPClient: detour(s.URL)}), s); fault.Message != "openai answered 401: Incorrect API key; check OPENAI_API_KEY on the worker" {
 		t.Errorf("got %q", fault.Message)
 	}
 }

@@ -28,7 +28,7 @@ func tell(t *testing.T, o openai.Options, own bool, req *model.Request) (told, [
 	s := standin.Listen(t, standin.Drip(answer, 0))
 	o.APIKey, o.BaseURL = key, s.URL+"/v1"
 	if own {
-		o.BaseURL, o.HTTPClient = "", detour(s)
+		o.BaseURL, o.HTTPClient = "", detour(s.URL)
 	}
 	standin.Reply(t, openai.New(&o), req)
 	var in told

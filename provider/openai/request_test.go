@@ -76,7 +76,7 @@ func TestRequest(t *testing.T) {
 			o := c.options
 			o.APIKey, o.BaseURL = key, s.URL+"/v1"
 			if c.own {
-				o.BaseURL, o.HTTPClient = "", detour(s)
+				o.BaseURL, o.HTTPClient = "", detour(s.URL)
 			}
 			standin.Reply(t, openai.New(&o), &c.req)
 			standin.Golden(t, *update, c.name+".json", s.Bodies[0])

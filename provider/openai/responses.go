@@ -29,8 +29,9 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 		tool := param.Override[responses.FunctionToolParam](responseFunction{Type: "function", function: f})
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
-	if !blank(req.Instructions) {
-		p.Instructions = param.NewOpt(req.Instructions)
+	format, held, instructions := m.hold(req)
+	if !blank(instructions) {
+		p.Instructions = param.NewOpt(instructions)
 	}
 	if req.MaxOutputTokens > 0 {
 		p.MaxOutputTokens = param.NewOpt(int64(req.MaxOutputTokens))
@@ -42,9 +43,9 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}
-	if f, ok := formatOf(req.Output); ok {
-		f.Type = "json_schema"
-		schema := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](f)
+	if held {
+		format.Type = "json_schema"
+		schema := param.Override[responses.ResponseFormatTextJSONSchemaConfigParam](format)
 		p.Text.Format.OfJSONSchema = &schema
 	}
 	return p, nil

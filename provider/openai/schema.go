@@ -39,6 +39,22 @@ func formatOf(schema json.RawMessage) (format, bool) {
 	return format{Name: "output", Schema: plain, Strict: !anyOf && strict(tree)}, ok
 }
 
+// hold is the form of an output where the server is given one, and the instructions,
+// with the schema in words where the form does not reach the model. OpenAI's models are
+// told the schema of the form; other servers hold the model to it without a word, or
+// ignore it.
+func (m *Model) hold(req *model.Request) (f format, held bool, instructions string) {
+	if len(req.Output) == 0 {
+		return f, false, req.Instructions
+	}
+	f, held = formatOf(req.Output)
+	held = held && (m.own || m.api == Responses || len(req.Tools) == 0)
+	if held && m.own {
+		return f, true, req.Instructions
+	}
+	return f, held, model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
+}
+
 // What strict schemas may have (page "Structured outputs" of
 // developers.openai.com/api/docs, as of 2026-11-21).
 var (

@@ -32,8 +32,8 @@ func serveResponses(t *testing.T, answer http.HandlerFunc) (*openai.Model, *stan
 }
 
 // detour sends what is meant for OpenAI to a stand-in.
-func detour(s *standin.Server) *http.Client {
-	to, err := url.Parse(s.URL)
+func detour(base string) *http.Client {
+	to, err := url.Parse(base)
 	if err != nil {
 		panic(err)
 	}

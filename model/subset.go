@@ -1,0 +1,205 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Subset is the part of JSON Schema that a provider takes. Its zero value takes
+// nothing.
+type Subset struct {
+	// Takes are the keywords that a schema may have, each with what decides if its
+	// value may stand; nil for every value. Others are left out.
+	Takes map[string]func(value any) bool
+	// Closed says that the provider demands "additionalProperties": false of every
+	// object: it is added where a schema does not speak of other properties.
+	Closed bool
+}
+
+// Bounds of a schema whose references are put in their places: references in
+// references can double it each time.
+const (
+	maxNodes = 4000
+	maxRefs  = 32
+)
+
+// Fit is a schema in the form of a provider, with the order of its properties: what
+// the provider does not take is left out, and references are put in their places.
+// Every answer that fits the schema fits what remains, but for properties that the
+// schema leaves unsaid and Closed forbids. whole reports whether nothing but
+// names of the schema itself was changed. Otherwise adapters say the schema in words,
+// see [OutputInWords]. It is nil if there is no such form.
+func (s Subset) Fit(schema json.RawMessage) (fit json.RawMessage, whole bool) {
+	f := &fitting{Subset: s, root: schema}
+	fit, ok := f.node(schema, nil)
+	if !ok {
+		return nil, false
+	}
+	written, _ := readObject(schema)
+	for _, key := range names {
+		if written.values[key] != nil {
+			written.values[key] = nil
+		}
+	}
+	return fit, bytes.Equal(fit, compact(written.raw()))
+}
+
+// names are the keywords that only name a schema.
+var names = []string{"$schema", "$id"}
+
+type fitting struct {
+	Subset
+	root  json.RawMessage
+	nodes int
+}
+
+// node rewrites a schema, or a part of one, that stands within the references refs.
+func (f *fitting) node(raw json.RawMessage, refs []string) (json.RawMessage, bool) {
+	if f.nodes++; f.nodes > maxNodes {
+		return nil, false
+	}
+	if string(compact(raw)) == "true" {
+		return json.RawMessage(`{}`), true
+	}
+	in, ok := readObject(raw)
+	if !ok {
+		return nil, false
+	}
+	if in, refs, ok = f.follow(in, refs); !ok {
+		return nil, false
+	}
+	f.rename(&in)
+	out := object{values: map[string]json.RawMessage{}}
+	for _, key := range in.keys {
+		if value, ok := f.keyword(key, in.values[key], refs); ok {
+			out.set(key, value)
+		}
+	}
+	if f.Closed && out.values["properties"] != nil && in.values["additionalProperties"] == nil {
+		out.set("additionalProperties", json.RawMessage(`false`))
+	}
+	return out.raw(), true
+}
+
+// follow puts what a schema refers to in its place, under what the schema says
+// beside the reference. Where that would never end, only the type remains.
+func (f *fitting) follow(in object, refs []string) (object, []string, bool) {
+	for in.values["$ref"] != nil {
+		ref, _ := in.value("$ref").(string)
+		target, ok := f.at(ref)
+		if !ok || len(refs) > maxRefs {
+			return in, refs, false
+		}
+		if slices.Contains(refs, ref) {
+			stub := object{values: map[string]json.RawMessage{}}
+			if kind := target.values["type"]; kind != nil {
+				stub.set("type", kind)
+			}
+			return stub, refs, true
+		}
+		refs = append(refs[:len(refs):len(refs)], ref)
+		for _, key := range in.keys {
+			if key != "$ref" {
+				target.set(key, in.values[key])
+			}
+		}
+		in = target
+	}
+	return in, refs, true
+}
+
+// at finds what a reference within the schema refers to.
+func (f *fitting) at(ref string) (object, bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	here := f.root
+	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		if step == "" {
+			continue
+		}
+		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		o, isObject := readObject(here)
+		if here = o.values[step]; !isObject || here == nil {
+			return object{}, false
+		}
+	}
+	o, isObject := readObject(here)
+	return o, ok && isObject
+}
+
+// rename says in other words what the provider has no keyword for.
+func (f *fitting) rename(in *object) {
+	move := func(from, to string, as func(json.RawMessage) json.RawMessage) {
+		_, has := f.Takes[from]
+		_, takes := f.Takes[to]
+		if value := in.values[from]; value != nil && !has && takes && in.values[to] == nil {
+			in.values[from] = nil
+			in.set(to, as(value))
+		}
+	}
+	move("const", "enum", func(v json.RawMessage) json.RawMessage { return slices.Concat([]byte("["), v, []byte("]")) })
+	move("oneOf", "anyOf", func(v json.RawMessage) json.RawMessage { return v })
+}
+
+// keyword rewrites one keyword's value; false where it is left out.
+func (f *fitting) keyword(key string, raw json.RawMessage, refs []string) (json.RawMessage, bool) {
+	may, takes := f.Takes[key]
+	if !takes || raw == nil {
+		return nil, false
+	}
+	switch key {
+	case "properties":
+		return f.properties(raw, refs)
+	case "anyOf", "oneOf", "allOf", "prefixItems":
+		return f.list(raw, refs)
+	case "items", "additionalProperties":
+		if text := string(compact(raw)); key == "items" || text != "false" && text != "true" {
+			return f.node(raw, refs)
+		}
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil || may != nil && !may(value) {
+		return nil, false
+	}
+	return compact(raw), true
+}
+
+func (f *fitting) properties(raw json.RawMessage, refs []string) (json.RawMessage, bool) {
+	in, ok := readObject(raw)
+	for _, name := range in.keys {
+		part, fits := f.node(in.values[name], refs)
+		if !fits {
+			part = json.RawMessage(`{}`)
+		}
+		in.values[name] = part
+	}
+	return in.raw(), ok
+}
+
+func (f *fitting) list(raw json.RawMessage, refs []string) (json.RawMessage, bool) {
+	list, ok := rawList(raw)
+	for i, part := range list {
+		fit, fits := f.node(part, refs)
+		if !fits {
+			return nil, false
+		}
+		list[i] = fit
+	}
+	return compact(rawOf(list)), ok
+}
+
+// OutputInWords are instructions with the schema of an answer at their end, for
+// adapters to send where the provider's own format can't say the whole schema. Tools
+// says whether the model has tools.
+func OutputInWords(instructions string, schema json.RawMessage, tools bool) string {
+	answer := "Your answer"
+	if tools {
+		answer = "Your final answer, the one in which you call no tool,"
+	}
+	words := answer + " must be JSON that fits the JSON Schema below, and nothing else: no text around it, and no Markdown.\n\n" + string(compact(schema))
+	if strings.TrimSpace(instructions) == "" {
+		return words
+	}
+	return instructions + "\n\n" + words
+}

@@ -53,6 +53,8 @@ type fitting struct {
 	Subset
 	root  json.RawMessage
 	nodes int
+	every bool // every keyword is taken
+	lost  bool // what remains says less, apart from keywords that are not taken
 }
 
 // node rewrites a schema, or a part of one, that stands within the references refs.
@@ -80,6 +82,9 @@ func (f *fitting) node(raw json.RawMessage, refs []string) (json.RawMessage, boo
 	if f.Closed && out.values["properties"] != nil && in.values["additionalProperties"] == nil {
 		out.set("additionalProperties", json.RawMessage(`false`))
 	}
+	if f.every && out.value("type") == "array" && out.values["items"] == nil {
+		out.set("items", json.RawMessage(`{}`)) // some providers demand it
+	}
 	return out.raw(), true
 }
 
@@ -93,6 +98,7 @@ func (f *fitting) follow(in object, refs []string) (object, []string, bool) {
 			return in, refs, false
 		}
 		if slices.Contains(refs, ref) {
+			f.lost = true
 			stub := object{values: map[string]json.RawMessage{}}
 			if kind := target.values["type"]; kind != nil {
 				stub.set("type", kind)
@@ -145,16 +151,17 @@ func (f *fitting) rename(in *object) {
 // keyword rewrites one keyword's value; false where it is left out.
 func (f *fitting) keyword(key string, raw json.RawMessage, refs []string) (json.RawMessage, bool) {
 	may, takes := f.Takes[key]
-	if !takes || raw == nil {
+	if raw == nil || !takes && (!f.every || key == "$defs" || key == "definitions") {
 		return nil, false
 	}
+	text := string(compact(raw))
 	switch key {
-	case "properties":
+	case "properties", "patternProperties", "dependentSchemas":
 		return f.properties(raw, refs)
 	case "anyOf", "oneOf", "allOf", "prefixItems":
 		return f.list(raw, refs)
-	case "items", "additionalProperties":
-		if text := string(compact(raw)); key == "items" || text != "false" && text != "true" {
+	case "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems":
+		if text != "false" && (text != "true" || key == "items") {
 			return f.node(raw, refs)
 		}
 	}
@@ -170,7 +177,7 @@ func (f *fitting) properties(raw json.RawMessage, refs []string) (json.RawMessag
 	for _, name := range in.keys {
 		part, fits := f.node(in.values[name], refs)
 		if !fits {
-			part = json.RawMessage(`{}`)
+			part, f.lost = json.RawMessage(`{}`), true
 		}
 		in.values[name] = part
 	}
@@ -182,6 +189,7 @@ func (f *fitting) list(raw json.RawMessage, refs []string) (json.RawMessage, boo
 	for i, part := range list {
 		fit, fits := f.node(part, refs)
 		if !fits {
+			f.lost = true
 			return nil, false
 		}
 		list[i] = fit

@@ -73,9 +73,9 @@ func (m *Model) hold(p *sdk.MessageNewParams, req *model.Request) string {
 	return model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
-// toolParam keeps a tool's schema as it was written, but for the type that the
-// provider demands.
+// toolParam is a tool, with the type that the provider demands of its schema.
 func toolParam(t agent.ToolSpec) (sdk.ToolUnionParam, error) {
+	t = model.PlainTool(t)
 	input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
 	if err != nil {
 		return sdk.ToolUnionParam{}, err

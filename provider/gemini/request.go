@@ -31,6 +31,7 @@ func (m *Model) request(req *model.Request) (*request, error) {
 	}
 	var functions []*genai.FunctionDeclaration
 	for _, t := range req.Tools {
+		t = model.PlainTool(t)
 		f := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
 		if len(t.Input) > 0 { // of a tool without arguments there is no schema
 			input, err := model.InputSchema(t, map[string]string{"type": `"object"`})

@@ -18,6 +18,7 @@ type function struct {
 
 // functionOf is a tool, with what OpenAI misses in the schema of an object.
 func functionOf(t agent.ToolSpec) (function, error) {
+	t = model.PlainTool(t)
 	input, err := model.InputSchema(t, map[string]string{"type": `"object"`, "properties": `{}`})
 	return function{Name: t.Name, Description: t.Description, Parameters: input}, err
 }

@@ -1,0 +1,136 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// quotedInput bounds the schema that a tool's description quotes, in bytes.
+const quotedInput = 4 << 10
+
+// PlainTool is a tool whose input every provider takes: an object without alternatives
+// at its root, without references, and of the present draft of JSON Schema. One tool
+// with another schema would make some providers refuse every request of an agent. What
+// the new schema can't say stands in the description. It is looser than the old one:
+// whoever carries the tool out checks the arguments. Other tools stay as they are.
+func PlainTool(t agent.ToolSpec) agent.ToolSpec {
+	root, ok := readObject(t.Input)
+	if !ok {
+		return t
+	}
+	f := &fitting{root: t.Input, every: true}
+	input, ok := f.node(t.Input, nil)
+	if ok = ok && current(t.Input); ok {
+		root, _ = readObject(input)
+		root = f.merge(root, 0)
+	} else {
+		root = object{values: map[string]json.RawMessage{"type": json.RawMessage(`"object"`)}, keys: []string{"type"}}
+	}
+	input = root.raw()
+	if bytes.Equal(input, compact(t.Input)) {
+		return t
+	}
+	if written := compact(t.Input); (!ok || f.lost) && len(written) <= quotedInput {
+		t.Description = strings.TrimSpace(t.Description + "\n\nThe arguments must fit this JSON Schema: " + string(written))
+	}
+	t.Input = input
+	return t
+}
+
+// current reports whether a schema is of the present draft.
+func current(raw json.RawMessage) bool {
+	var s jsonschema.Schema
+	return json.Unmarshal(raw, &s) == nil
+}
+
+// merge puts the alternatives at a root into one object that has the properties of
+// all of them, and demands those that each of them demands.
+func (f *fitting) merge(in object, depth int) object {
+	for _, key := range []string{"not", "enum", "const", "if", "then", "else"} {
+		f.drop(&in, key)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		branches, ok := rawList(in.values[key])
+		if !ok || depth > maxRefs {
+			continue
+		}
+		f.drop(&in, key)
+		var common []string
+		first := true
+		for _, raw := range branches {
+			branch, _ := readObject(raw)
+			if kind := branch.value("type"); kind != nil && kind != "object" {
+				continue // no arguments are like that
+			}
+			branch = f.merge(branch, depth+1)
+			f.join(&in, branch)
+			switch required := branch.required(); {
+			case key == "allOf":
+				common = append(common, required...)
+			case first:
+				common = required
+			default:
+				common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(required, name) })
+			}
+			first = false
+		}
+		in.require(common)
+	}
+	if depth == 0 && (in.values["type"] == nil || in.value("type") != "object") {
+		in.set("type", json.RawMessage(`"object"`))
+	}
+	return in
+}
+
+func (f *fitting) drop(in *object, key string) {
+	if in.values[key] != nil {
+		in.values[key], f.lost = nil, true
+	}
+}
+
+// join adds the properties of a branch. One that two branches have in different ways
+// may be either.
+func (f *fitting) join(in *object, branch object) {
+	more, ok := readObject(branch.values["properties"])
+	if !ok {
+		return
+	}
+	all, ok := readObject(in.values["properties"])
+	if !ok {
+		all = object{values: map[string]json.RawMessage{}}
+	}
+	for _, name := range more.keys {
+		had, one := all.values[name], more.values[name]
+		switch {
+		case had == nil:
+			all.set(name, one)
+		case !bytes.Equal(had, one):
+			all.set(name, slices.Concat([]byte(`{"anyOf":[`), had, []byte(","), one, []byte(`]}`)))
+		}
+	}
+	in.set("properties", all.raw())
+}
+
+func (o object) required() []string {
+	var names []string
+	_ = json.Unmarshal(o.values["required"], &names) // what is no list demands nothing
+	return names
+}
+
+func (o *object) require(names []string) {
+	all := o.required()
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	if len(all) > 0 {
+		o.set("required", rawOf(all))
+	}
+}

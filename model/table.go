@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -34,6 +35,27 @@ type TableRow struct {
 	// Reasoning are the levels that the model has, in their order. Empty is a model
 	// that does not think.
 	Reasoning []agent.Reasoning `json:"reasoning,omitempty"`
+	// Temperature says when the model takes one.
+	Temperature Temperature `json:"temperature,omitempty"`
+}
+
+// Temperature says when a model takes a temperature. Empty is always.
+type Temperature string
+
+// When a model takes a temperature.
+const (
+	NeverTemperature Temperature = "never"
+	// UnthinkingTemperature is a model that takes one in requests whose reasoning is off.
+	UnthinkingTemperature Temperature = "reasoning_off"
+)
+
+// Takes is the temperature that a model is sent: want, or nil where the model would
+// refuse it. Off says that the request turns the model's reasoning off.
+func (t Temperature) Takes(want *float64, off bool) *float64 {
+	if t == NeverTemperature || t == UnthinkingTemperature && !off {
+		return nil
+	}
+	return want
 }
 
 // MustTable reads a table that is part of the program, and panics where it is not
@@ -57,6 +79,9 @@ func readTable(data []byte) (Table, error) {
 		return Table{}, fmt.Errorf("as_of: %w", err)
 	}
 	for name, row := range t.Models {
+		if !slices.Contains([]Temperature{"", NeverTemperature, UnthinkingTemperature}, row.Temperature) {
+			return Table{}, fmt.Errorf("%s: temperature is %q", name, row.Temperature)
+		}
 		if row.PriceUntil != "" {
 			if _, err := time.Parse(time.DateOnly, row.PriceUntil); err != nil {
 				return Table{}, fmt.Errorf("%s: price_until: %w", name, err)

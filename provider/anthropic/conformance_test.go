@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		},
 		Break: func(f testsuite.Failure) string { return stream(problem(typeOf(f))) },
 		Ping:  stream(ping),
-	}, &testsuite.ModelOptions{Provider: "anthropic", Model: "claude-sonnet-5-5"})
+	}, &testsuite.ModelOptions{Provider: "anthropic", Model: "claude-opus-4-6"})
 }
 
 // kinds are the provider's words for kinds of failures.

@@ -49,10 +49,11 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		p.Tools[n-1].OfTool.CacheControl = ephemeral
 	}
 	markTurns(p.Messages)
-	if req.Temperature != nil {
-		p.Temperature = param.NewOpt(*req.Temperature)
-	}
 	reason(&p, req.Reasoning)
+	// No model takes a temperature beside a budget of thinking.
+	if t := table.Models[family(req.Model)].Temperature.Takes(req.Temperature, true); t != nil && p.Thinking.OfEnabled == nil {
+		p.Temperature = param.NewOpt(*t)
+	}
 	return p, nil
 }
 

@@ -39,10 +39,10 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	case req.MaxOutputTokens > 0:
 		p.MaxTokens = param.NewOpt(int64(req.MaxOutputTokens))
 	}
-	if req.Temperature != nil {
-		p.Temperature = param.NewOpt(*req.Temperature)
-	}
 	p.ReasoningEffort = m.effort(req)
+	if t := temperature(req, p.ReasoningEffort); t != nil {
+		p.Temperature = param.NewOpt(*t)
+	}
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}

@@ -36,3 +36,8 @@ func (m *Model) effort(req *model.Request) shared.ReasoningEffort {
 	}
 	return shared.ReasoningEffort(level)
 }
+
+// temperature is a request's, nil where its model would refuse one.
+func temperature(req *model.Request, effort shared.ReasoningEffort) *float64 {
+	return table.Models[family(req.Model)].Temperature.Takes(req.Temperature, effort == shared.ReasoningEffortNone)
+}

@@ -36,10 +36,10 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 	if req.MaxOutputTokens > 0 {
 		p.MaxOutputTokens = param.NewOpt(int64(req.MaxOutputTokens))
 	}
-	if req.Temperature != nil {
-		p.Temperature = param.NewOpt(*req.Temperature)
-	}
 	p.Reasoning.Effort = m.effort(req)
+	if t := temperature(req, p.Reasoning.Effort); t != nil {
+		p.Temperature = param.NewOpt(*t)
+	}
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}

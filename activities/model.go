@@ -205,7 +205,11 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 		}
 		return agent.Reply{}, said.String(), err
 	}
-	return agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.Counted(reply.Usage)}, "", nil
+	out := agent.Reply{Parts: reply.Parts, Finish: reply.Finish, Usage: model.Counted(reply.Usage)}
+	if reply.Maker != m.Full {
+		out.Maker = reply.Maker
+	}
+	return out, "", nil
 }
 
 // tooLong gives up a model that says more than can be kept: it might never end.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,6 +25,9 @@ type Message struct {
 	Parts []Part `json:"parts"`
 	// Model names who wrote an assistant's message, as the Spec names it.
 	Model string `json:"model,omitempty"`
+	// Maker is the adapter's own name for that model, "azure/gpt-6-sol", where Model is
+	// another name for it. Only the model that made a thought can be given it back.
+	Maker string `json:"maker,omitempty"`
 	// By is who says to have sent a user's message: a claim.
 	By string `json:"by,omitempty"`
 	// Note tells why the runtime, and not a person, wrote a user's message.
@@ -65,10 +69,12 @@ type Part struct {
 	Text string   `json:"text,omitempty"` // of text and thinking
 	// Signature and Redacted are a provider's own marks on its thinking. Only
 	// the provider that made them is given them back.
-	Signature string      `json:"signature,omitempty"`
-	Redacted  string      `json:"redacted,omitempty"`
-	Call      *ToolCall   `json:"call,omitempty"`
-	Result    *ToolResult `json:"result,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"`
+	// Phase is a provider's own word for what a text is for, given back to it.
+	Phase  string      `json:"phase,omitempty"`
+	Call   *ToolCall   `json:"call,omitempty"`
+	Result *ToolResult `json:"result,omitempty"`
 }
 
 // ToolCall is what the model asked for.
@@ -128,6 +134,9 @@ func (m Message) TextOf() string {
 	return b.String()
 }
 
+// MadeBy is who wrote an assistant's message, as the adapter calls the model.
+func (m Message) MadeBy() string { return cmp.Or(m.Maker, m.Model) }
+
 // ToolCalls lists the calls of a message, in the model's order.
 func (m Message) ToolCalls() []ToolCall {
 	var calls []ToolCall
@@ -141,9 +150,9 @@ func (m Message) ToolCalls() []ToolCall {
 
 // Size is the length of what a message says, in bytes, without its JSON frame.
 func (m Message) Size() int {
-	n := len(m.ID) + len(m.Model) + len(m.By)
+	n := len(m.ID) + len(m.Model) + len(m.Maker) + len(m.By)
 	for _, p := range m.Parts {
-		n += len(p.Text) + len(p.Signature) + len(p.Redacted)
+		n += len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Phase)
 		if p.Call != nil {
 			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
 		}
@@ -189,6 +198,8 @@ type Reply struct {
 	// Model is the fallback that answered, and Cost what its tokens cost; empty
 	// where the Spec's model did, whose price the Spec has.
 	Model string `json:"model,omitempty"`
+	// Maker is for [Message.Maker].
+	Maker string `json:"maker,omitempty"`
 	Cost  USD    `json:"cost_usd,omitempty"`
 	// Output is the answer as JSON where the agent has a schema and the answer fits it.
 	Output json.RawMessage `json:"output,omitempty"`

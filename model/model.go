@@ -60,6 +60,10 @@ type Reply struct {
 	Parts  []agent.Part
 	Finish Finish
 	Usage  agent.Usage
+	// Maker is what the adapter calls the model that was asked, with the provider before
+	// the slash: by it the adapter knows the model's thoughts again, whatever name an
+	// agent has for the model. See [agent.Message.MadeBy].
+	Maker string
 }
 
 // Finish is why a model stopped; see [agent.Finish].

@@ -92,7 +92,7 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 
 // message gives a reply's calls our ids and makes it a message.
 func (s *step) message(r agent.Reply) agent.Message {
-	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model)}
+	m := agent.Message{Role: agent.RoleAssistant, Model: cmp.Or(r.Model, s.Spec.Model), Maker: r.Maker}
 	n := 0
 	for _, p := range r.Parts {
 		if p.Type == agent.PartCall && p.Call != nil {

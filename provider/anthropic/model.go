@@ -125,5 +125,9 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case err != nil:
 		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+envBaseURL)
 	}
-	return m.read(ctx, res, emit)
+	reply, err := m.read(ctx, res, emit)
+	if reply != nil {
+		reply.Maker = m.name + "/" + req.Model
+	}
+	return reply, err
 }

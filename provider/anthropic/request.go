@@ -106,7 +106,7 @@ func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 	for i, msg := range in {
 		named := func(call string) string { return id(i, call) }
 		if msg.Role == agent.RoleAssistant {
-			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.Model) == m.name))
+			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.MadeBy()) == m.name))
 		} else {
 			say(sdk.MessageParamRoleUser, userBlocks(msg, named))
 		}

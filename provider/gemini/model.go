@@ -142,5 +142,9 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case res.StatusCode != http.StatusOK:
 		return nil, m.refused(res)
 	}
-	return m.read(ctx, res, emit)
+	reply, err := m.read(ctx, res, emit)
+	if reply != nil {
+		reply.Maker = m.name + "/" + req.Model
+	}
+	return reply, err
 }

@@ -156,7 +156,7 @@ func (m *Model) modelParts(msg agent.Message, asked string, id func(call string)
 
 // wrote tells whether the model that is asked wrote a message.
 func (m *Model) wrote(msg agent.Message, asked string) bool {
-	provider, name, named := strings.Cut(msg.Model, "/")
+	provider, name, named := strings.Cut(msg.MadeBy(), "/")
 	return provider == m.name && (!named || name == asked)
 }
 

@@ -124,7 +124,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
-	if m.keepThinking && thinking.Len() > 0 && agent.Provider(msg.Model) == m.name {
+	if m.keepThinking && thinking.Len() > 0 && agent.Provider(msg.MadeBy()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
 	return a

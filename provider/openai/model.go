@@ -182,7 +182,11 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case err != nil:
 		return nil, m.endpoint.Unreachable(err, "that it runs, that the worker can reach it, and the base URL")
 	}
-	return m.read(ctx, res, into, emit)
+	reply, err := m.read(ctx, res, into, emit)
+	if reply != nil {
+		reply.Maker = m.name + "/" + req.Model
+	}
+	return reply, err
 }
 
 // send asks in the form that the server is asked in. What is returned for the

@@ -72,7 +72,7 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 	for i, msg := range req.Messages {
 		if msg.Role == agent.RoleAssistant {
 			named := func(call string) string { return id(i, call) }
-			out = append(out, m.responseAssistant(msg, named, msg.Model == m.name+"/"+req.Model)...)
+			out = append(out, m.responseAssistant(msg, named, msg.MadeBy() == m.name+"/"+req.Model)...)
 			continue
 		}
 		for _, r := range results(msg) {

@@ -106,7 +106,11 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 			})
 			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 		case p.Type == agent.PartText && !blank(p.Text):
-			add(responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant))
+			said := responses.ResponseInputItemParamOfMessage(p.Text, responses.EasyInputMessageRoleAssistant)
+			if agent.Provider(msg.MadeBy()) == m.name {
+				said.OfMessage.Phase = responses.EasyInputMessagePhase(p.Phase)
+			}
+			add(said)
 		case p.Type == agent.PartCall && p.Call != nil:
 			add(responses.ResponseInputItemParamOfFunctionCall(m.arguments(p.Call), id(p.Call.ID), p.Call.Tool))
 		}
@@ -212,6 +216,11 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 		r.hear(index, says)
 	}
 	it := r.spoken(index, signature)
+	for i, p := range it.parts {
+		if p.Type == agent.PartText {
+			it.parts[i].Phase = string(item.Phase)
+		}
+	}
 	if item.Type == "function_call" {
 		it.parts = append(it.parts, model.Call(item.CallID, item.Name, item.Arguments.OfString))
 	}

@@ -11,10 +11,10 @@
 // Calls of tools carry ids of ours (see [model.CallIDs]), since providers repeat
 // and omit theirs. A thinking block is bound to what stood before it: Anthropic
 // refuses a conversation in which that has changed. So thinking goes back only
-// to the provider that made it, only since the last text of a user, and only
-// where no tool call of the same message stands before it: that much is the same
-// in every request, whatever becomes of an agent's instructions between two runs
-// of a session. Older thinking the model does not need.
+// to the provider that made it, and only since the last text of a user: that much
+// is the same in every request, whatever becomes of an agent's instructions between
+// two runs of a session. Older thinking the model does not need. Where the model
+// thinks between calls, the calls keep the provider's ids, if it gave each its own.
 //
 // # Prompt caching
 //

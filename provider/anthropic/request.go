@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -103,8 +105,9 @@ func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
 	}
 	id, asked := model.CallIDs(in), lastAsked(in)
+	theirs := m.interleaved(in, id)
 	for i, msg := range in {
-		named := func(call string) string { return id(i, call) }
+		named := func(call string) string { return cmp.Or(theirs[id(i, call)], id(i, call)) }
 		if msg.Role == agent.RoleAssistant {
 			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.MadeBy()) == m.name))
 		} else {
@@ -148,6 +151,9 @@ func userBlocks(msg agent.Message, id func(call string) string) []sdk.ContentBlo
 	return blocks
 }
 
+// wordless stands for the text of a call that failed without one.
+const wordless = "The call failed and says nothing of why."
+
 // resultBlock is a tool's result; a text where it answers no call that is there,
 // since the provider refuses such results.
 func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
@@ -155,18 +161,61 @@ func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 		return sdk.NewTextBlock(fmt.Sprintf("Result of %s: %s", r.Tool, r.Text))
 	}
 	b := &sdk.ToolResultBlockParam{ToolUseID: id}
-	if !blank(r.Text) {
-		b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
-	}
+	text := r.Text
 	if r.Status != agent.CallOK {
 		b.IsError = param.NewOpt(true)
+		if blank(text) {
+			text = wordless // an error without content is refused
+		}
+	}
+	if !blank(text) {
+		b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
 	}
 	return sdk.ContentBlockParamUnion{OfToolResult: b}
 }
 
-// assistantBlocks is what the model said; with its thinking where thought says
-// so. Thinking after a call is left out (its signature would cover the id that
-// the provider gave the call), and so is thinking that nothing follows.
+// theirID is the form of the provider's own ids of calls.
+var theirID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]{1,100}$`)
+
+// interleaved are the provider's own ids of calls between which its model thought, by
+// ours: a thought goes back with what stood before it as it was. A message of which one
+// id is not the provider's, or was there before, keeps ours.
+func (m *Model) interleaved(in []agent.Message, id func(i int, call string) string) map[string]string {
+	theirs, seen := map[string]string{}, map[string]bool{}
+	for i, msg := range in {
+		calls := msg.ToolCalls()
+		if agent.Provider(msg.MadeBy()) != m.name || !thinksBetween(msg) {
+			continue
+		}
+		own := map[string]string{}
+		for _, c := range calls {
+			if theirID.MatchString(c.ProviderID) && !seen[c.ProviderID] {
+				own[id(i, c.ID)] = c.ProviderID
+			}
+			seen[c.ProviderID] = true
+		}
+		if len(own) == len(calls) {
+			maps.Copy(theirs, own)
+		}
+	}
+	return theirs
+}
+
+// thinksBetween tells whether a message thinks after a call.
+func thinksBetween(msg agent.Message) bool {
+	called := false
+	for _, p := range msg.Parts {
+		called = called || p.Type == agent.PartCall
+		if called && p.Type == agent.PartThinking {
+			return true
+		}
+	}
+	return false
+}
+
+// assistantBlocks is what the model said; with its thinking where thought says so.
+// Thinking that follows a call of which the provider's own id is not known is left out,
+// and so is thinking that nothing follows.
 func assistantBlocks(msg agent.Message, id func(call string) string, thought bool) []sdk.ContentBlockParamUnion {
 	var blocks, thinking []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
@@ -179,8 +228,9 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 			blocks = append(append(blocks, thinking...), sdk.NewTextBlock(p.Text))
 			thinking = nil
 		case p.Type == agent.PartCall && p.Call != nil:
-			blocks = append(append(blocks, thinking...), sdk.NewToolUseBlock(id(p.Call.ID), arguments(p.Call), p.Call.Tool))
-			thinking, thought = nil, false
+			named := id(p.Call.ID)
+			blocks = append(append(blocks, thinking...), sdk.NewToolUseBlock(named, arguments(p.Call), p.Call.Tool))
+			thinking, thought = nil, thought && named == p.Call.ProviderID
 		}
 	}
 	return blocks

@@ -21,6 +21,7 @@ type problem struct {
 	code    string // a word, or a status
 	kind    string
 	message string
+	flagged bool // it tells what a filter has found in the request
 }
 
 // problemOf reads a problem in the forms that servers write it; nil where there
@@ -49,8 +50,11 @@ func problemOf(data []byte, answer bool) *problem {
 func problemIn(m map[string]any) *problem {
 	p := &problem{code: word(m["code"]), kind: word(m["type"]), message: cmp.Or(word(m["message"]), word(m["detail"]))}
 	// OpenRouter says "Provider returned error", and below what the provider said.
-	if meta, ok := m["metadata"].(map[string]any); ok && word(meta["raw"]) != "" {
-		p.message += ": " + word(meta["raw"])
+	if meta, ok := m["metadata"].(map[string]any); ok {
+		if raw := word(meta["raw"]); raw != "" {
+			p.message += ": " + raw
+		}
+		p.flagged = meta["reasons"] != nil || meta["flagged_input"] != nil
 	}
 	if p.message == "" {
 		p.message = cmp.Or(p.code, p.kind)
@@ -89,8 +93,17 @@ var (
 	contextCodes = []string{"context_length_exceeded", "exceed_context_size_error"}
 	saysContext  = []string{"maximum context length", "context length exceeded", "exceeds the context length", "exceeds the available context size",
 		"exceeds the context window", "exceed context window", "exceeds the maximum number of tokens", "maximum prompt length",
-		"prompt is too long", "too large for model", "reduce the length of the messages", "input is too long"}
+		"prompt is too long", "too large for model", "reduce the length of the messages", "input is too long",
+		"context the overflows", "greater than the context length", "context overflow", "reached context length", // LM Studio
+		"contextwindowexceedederror",                                                 // LiteLLM
+		"`inputs` tokens + `max_new_tokens` must be", "`inputs` must have less than"} // Together, and TGI
+	// What the model wrote was of no use to the server, and may be the next time (Groq).
+	sampledCodes = []string{"tool_use_failed", "json_validate_failed"}
+	refusedCodes = []string{"data_residency_mismatch", "content_filter"}
 )
+
+// policy are the ends of codes that say that a policy forbids the request.
+var policy = []string{"_policy", "policy_violation"}
 
 // sort is the kind of a problem that came with status.
 func (p *problem) sort(status int) agent.FaultKind {
@@ -102,6 +115,11 @@ func (p *problem) sort(status int) agent.FaultKind {
 	text := strings.ToLower(p.message)
 	says := func(words string) bool { return strings.Contains(text, words) }
 	switch {
+	case p.flagged && status == http.StatusForbidden, slices.Contains(refusedCodes, p.code),
+		slices.ContainsFunc(policy, func(end string) bool { return strings.HasSuffix(p.code, end) }):
+		return agent.FaultBadRequest
+	case slices.Contains(sampledCodes, p.code):
+		return agent.FaultTransient
 	case slices.Contains(quotaCodes, p.code) || slices.Contains(quotaCodes, p.kind):
 		return agent.FaultQuota
 	case slices.Contains(contextCodes, p.code) || slices.Contains(contextCodes, p.kind):

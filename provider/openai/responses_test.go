@@ -134,6 +134,10 @@ func TestResponseFaults(t *testing.T) {
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"}}}`:                     agent.FaultBadRequest,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"too much"}}}`:      agent.FaultContext,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"insufficient_quota","message":"no more"}}}`:            agent.FaultQuota,
+		`{"type":"response.failed","response":{"status":"failed","error":{"code":"bio_policy","message":"no"}}}`:                         agent.FaultBadRequest,
+		`{"type":"response.failed","response":{"status":"failed","error":{"code":"cyber_policy","message":"no"}}}`:                       agent.FaultBadRequest,
+		`{"type":"response.failed","response":{"status":"failed","error":{"code":"misalignment_policy_violation","message":"no"}}}`:      agent.FaultBadRequest,
+		`{"type":"response.failed","response":{"status":"failed","error":{"code":"data_residency_mismatch","message":"no"}}}`:            agent.FaultBadRequest,
 		`{"type":"response.failed","response":{"status":"failed"}}`:                                                                      agent.FaultTransient,
 		`{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"slow down, please"}}}`: agent.FaultRateLimit,
 	} {

@@ -139,8 +139,8 @@ func KindOf(status int) agent.FaultKind {
 }
 
 // CallIDs gives every tool call of a conversation an id that is unique in it and
-// that every provider accepts ("call_1", "call_2" …), since providers repeat and
-// omit theirs and runs of one session count their turns from one. The function
+// that every provider accepts ("call00001", "call00002" …: Mistral takes nine letters
+// or digits and nothing else), since providers repeat and omit theirs and runs of one session count their turns from one. The function
 // returned names a call of the i-th message, or the call that a result in it is for.
 func CallIDs(messages []agent.Message) func(i int, call string) string {
 	type key struct {
@@ -155,7 +155,7 @@ func CallIDs(messages []agent.Message) func(i int, call string) string {
 			last = i
 			for _, c := range calls {
 				n++
-				ids[key{i, c.ID}] = fmt.Sprintf("call_%d", n)
+				ids[key{i, c.ID}] = fmt.Sprintf("call%05d", n)
 			}
 		}
 		asked[i] = last

@@ -123,9 +123,9 @@ func TestCallIDs(t *testing.T) {
 		at         int
 		call, want string
 	}{
-		{1, "t1.1", "call_1"}, {1, "t1.2", "call_2"},
-		{3, "t1.1", "call_1"}, {4, "t1.2", "call_2"},
-		{6, "t1.1", "call_3"}, {7, "t1.1", "call_3"},
+		{1, "t1.1", "call00001"}, {1, "t1.2", "call00002"},
+		{3, "t1.1", "call00001"}, {4, "t1.2", "call00002"},
+		{6, "t1.1", "call00003"}, {7, "t1.1", "call00003"},
 		{0, "t1.1", ""},                  // before anything was asked
 		{7, "t1.2", ""}, {7, "t9.9", ""}, // asked by an older message, and by none
 	} {

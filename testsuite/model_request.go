@@ -75,12 +75,12 @@ func (l Lacks) lines(t testing.TB, messages []agent.Message, of func(i int, call
 				if calls == brokenCall {
 					arguments = "(not JSON)"
 				}
-				say("%s: call_%d is %s %s", who, calls, p.Call.Tool, arguments)
+				say("%s: call%05d is %s %s", who, calls, p.Call.Tool, arguments)
 			case p.Type == agent.PartResult && p.Result != nil:
 				results++
 				call := of(i, p.Result.Call)
 				if l.CallIDs {
-					call = fmt.Sprint("call_", results)
+					call = fmt.Sprintf("call%05d", results)
 				}
 				say("user: %s is done (well: %v): %s", call, p.Result.Status == agent.CallOK || l.FailedResults, p.Result.Text)
 			}
@@ -102,7 +102,7 @@ func (l Lacks) wireIDs(t testing.TB, messages []agent.Message) map[string]string
 			}
 			require.NotEmpty(t, c.ID, "the call of %s is sent without an id: nothing tells which result is its", c.Tool)
 			require.NotContains(t, ids, c.ID, "two calls are sent with the id %q: providers refuse that, or mix up their results; see model.CallIDs", c.ID)
-			ids[c.ID] = fmt.Sprint("call_", n)
+			ids[c.ID] = fmt.Sprintf("call%05d", n)
 		}
 	}
 	return ids
@@ -161,7 +161,7 @@ func resultsGoWithCalls(t testing.TB, a adapter) {
 			}
 		}
 	}
-	require.Equal(t, map[string]string{"call_1": "of the first", "call_2": "of the second"}, got, "the model reads a result as that of another call")
+	require.Equal(t, map[string]string{"call00001": "of the first", "call00002": "of the second"}, got, "the model reads a result as that of another call")
 }
 
 func thinkingGoesBack(t testing.TB, a adapter) {

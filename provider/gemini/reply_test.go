@@ -104,7 +104,7 @@ func TestSignaturesGoBackWhereTheyWere(t *testing.T) {
 	req.Messages = append(req.Messages, assistant(flash, reply.Parts...),
 		agent.Message{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "now", agent.CallOK, "12:00"), result("t1.2", "now", agent.CallOK, "12:00")}})
 	standin.Reply(t, m, req)
-	require.Contains(t, string(s.Bodies[0]), `[{"thoughtSignature":"Zmlyc3Q=","functionCall":{"id":"call_1","name":"now","args":{}}},{"functionCall":{"id":"call_2","name":"now","args":{}}}]`)
+	require.Contains(t, string(s.Bodies[0]), `[{"thoughtSignature":"Zmlyc3Q=","functionCall":{"id":"call00001","name":"now","args":{}}},{"functionCall":{"id":"call00002","name":"now","args":{}}}]`)
 }
 
 // A gateway that does not stream answers at once, with one event or a list.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -54,6 +55,12 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	return p, nil
 }
 
+// mistral are Mistral's models, on its own servers and on others. They refuse a user's
+// message straight after a tool's: the model is said to have noted the result.
+var mistral = regexp.MustCompile(`(?i)(^|/)(open-)?(mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)`)
+
+const noted = "Noted."
+
 // chatMessages puts a conversation in the form of Chat Completions: what the user
 // says at a stretch is one message, since some models' templates demand that
 // the roles alternate, and results follow their calls, which all demand.
@@ -96,6 +103,21 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 			}
 		}
 		user(userText(msg))
+	}
+	if mistral.MatchString(req.Model) {
+		return noting(out)
+	}
+	return out
+}
+
+// noting puts a message of the model between a tool's and a user's.
+func noting(in []sdk.ChatCompletionMessageParamUnion) []sdk.ChatCompletionMessageParamUnion {
+	var out []sdk.ChatCompletionMessageParamUnion
+	for i, msg := range in {
+		if i > 0 && msg.OfUser != nil && in[i-1].OfTool != nil {
+			out = append(out, sdk.AssistantMessage(noted))
+		}
+		out = append(out, msg)
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (r *chatReply) take(data []byte) (bool, *problem, error) {
 			continue
 		}
 		d := c.Delta
-		r.write(d.Content, d.Refusal, reasoning(d.JSON.ExtraFields))
+		r.said(d.Content, d.JSON.Content, d.Refusal, d.JSON.ExtraFields)
 		for _, call := range d.ToolCalls {
 			r.call(call)
 		}
@@ -63,13 +63,35 @@ func (r *chatReply) takeWhole(data []byte) (*problem, error) {
 		return nil, nil
 	}
 	msg := whole.Choices[0].Message
-	r.write(msg.Content, msg.Refusal, reasoning(msg.JSON.ExtraFields))
+	r.said(msg.Content, msg.JSON.Content, msg.Refusal, msg.JSON.ExtraFields)
 	for _, c := range msg.ToolCalls {
 		call := &chatCall{id: c.ID, tool: c.Function.Name}
 		call.arguments.WriteString(c.Function.Arguments)
 		r.calls = append(r.calls, call)
 	}
 	return r.stop(whole.Choices[0].FinishReason), nil
+}
+
+// said adds a piece of what the model said, whose content may be a list of parts.
+func (r *chatReply) said(content string, raw respjson.Field, refusal string, extra map[string]respjson.Field) {
+	thinking := reasoning(extra)
+	var parts []contentPart
+	if json.Unmarshal([]byte(raw.Raw()), &parts) == nil && parts != nil {
+		content = ""
+		for _, p := range parts {
+			content += p.Text
+			for _, t := range p.Thinking {
+				thinking += t.Text
+			}
+		}
+	}
+	r.write(content, refusal, thinking)
+}
+
+// contentPart is a part of a content that is a list, as Mistral's reasoning models send it.
+type contentPart struct {
+	Text     string
+	Thinking []struct{ Text string }
 }
 
 // write adds to what people see; a refusal is a text.

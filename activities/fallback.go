@@ -46,7 +46,7 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 			reply.Model, reply.Cost = name, price.Of(reply.Usage)
 		}
 		if err == nil {
-			t.ends(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
+			d.charge(ctx, &reply, price, in, t)
 			return reply, "", nil
 		}
 		t.failed(err, fallback, price)
@@ -60,6 +60,18 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		}
 	}
 	return reply, heard, failed.fault(attempt, spec.ModelAttempts, in)
+}
+
+// charge ends a question with what its reply has used; where the provider does not tell,
+// with an estimate.
+func (d *Deeds) charge(ctx context.Context, reply *agent.Reply, price agent.Price, in AskInput, t *tab) {
+	if reply.Usage != (agent.Usage{}) {
+		t.ends(&agent.Charge{Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost})
+		return
+	}
+	used := t.estimates(agent.Message{Parts: reply.Parts}.Size(), price)
+	d.Logger.WarnContext(ctx, "the provider did not tell what the call has used; it is estimated", "session", in.Session, "run", in.Run,
+		"turn", in.Turn, "tokens", used.Total())
 }
 
 // errWithin ends a call that has less time than a model may take: that it was too

@@ -99,6 +99,20 @@ func (t *tab) ends(answered *agent.Charge) {
 	t.Open, t.answered = nil, answered
 }
 
+// estimates ends a question whose reply has so many bytes, and of which the provider did
+// not tell what it has used.
+func (t *tab) estimates(bytes int, price agent.Price) agent.Usage {
+	t.hears(bytes, agent.Usage{})
+	t.mu.Lock()
+	used := t.Open.Usage
+	if t.Open.Model != "" {
+		t.Open.Cost = price.Of(used)
+	}
+	t.mu.Unlock()
+	t.lose()
+	return used
+}
+
 // lose charges a question that broke off.
 func (t *tab) lose() {
 	t.mu.Lock()

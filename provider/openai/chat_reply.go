@@ -37,7 +37,9 @@ func (r *chatReply) take(data []byte) (bool, *problem, error) {
 		return false, p, err
 	}
 	r.count(chunk.Usage)
+	r.countIn(chunk.JSON.ExtraFields["x_groq"].Raw())
 	for _, c := range chunk.Choices {
+		r.countIn(c.RawJSON())
 		if c.Index != 0 {
 			continue
 		}
@@ -172,9 +174,29 @@ func (r *chatReply) count(u sdk.CompletionUsage) {
 	if u.PromptTokens == 0 && u.CompletionTokens == 0 {
 		return
 	}
-	r.usage = usage(u.PromptTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
-		u.CompletionTokens, u.CompletionTokensDetails.ReasoningTokens, u.TotalTokens)
+	var others otherUsage
+	_ = json.Unmarshal([]byte(u.RawJSON()), &others) // it was JSON before
+	r.usage = usage(u.PromptTokens, max(u.PromptTokensDetails.CachedTokens, others.Cached, others.Hit, others.Read),
+		max(u.PromptTokensDetails.CacheWriteTokens, others.Written), u.CompletionTokens, u.CompletionTokensDetails.ReasoningTokens, u.TotalTokens)
 	r.emit(model.Delta{Usage: r.usage})
+}
+
+// otherUsage are the words that other servers have for what a cache gave, and was given:
+// Kimi's, DeepSeek's, and those that LiteLLM hands on.
+type otherUsage struct {
+	Cached  int64 `json:"cached_tokens"`
+	Hit     int64 `json:"prompt_cache_hit_tokens"`
+	Read    int64 `json:"cache_read_input_tokens"`
+	Written int64 `json:"cache_creation_input_tokens"`
+}
+
+// countIn takes the usage from a part of an event: Kimi tells it in a choice, Groq in a
+// frame of its own.
+func (r *chatReply) countIn(raw string) {
+	var in struct{ Usage sdk.CompletionUsage }
+	if strings.Contains(raw, `"usage"`) && json.Unmarshal([]byte(raw), &in) == nil {
+		r.count(in.Usage)
+	}
 }
 
 func (r *chatReply) reply() *model.Reply {

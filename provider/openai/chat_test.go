@@ -80,6 +80,22 @@ var chatReplies = []struct {
 		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35}}`, end},
 	want: model.Reply{Parts: []agent.Part{said("Hi")}, Finish: model.FinishStop, Usage: plainUsage},
 }, {
+	name:   "usage in the choice, Kimi",
+	chunks: []string{begin, text("x"), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35,"cached_tokens":4}}]}`, end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, CacheRead: 4}},
+}, {
+	name:   "usage in a frame of its own, Groq",
+	chunks: []string{begin, text("x"), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"r","usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35}}}`, end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "the cache in words of its own, DeepSeek",
+	chunks: []string{begin, text("x"), because("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35,"prompt_cache_hit_tokens":8,"prompt_cache_miss_tokens":2}}`, end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, CacheRead: 8}},
+}, {
+	name:   "the cache in another provider's words, LiteLLM",
+	chunks: []string{begin, text("x"), because("stop"), `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":25,"total_tokens":35,"cache_read_input_tokens":5,"cache_creation_input_tokens":3}}`, end},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, CacheRead: 5, CacheWrite: 3}},
+}, {
 	name: "usage with the cache and with reasoning",
 	chunks: []string{begin, text("x"), because("stop"),
 		`{"choices":[],"usage":{"prompt_tokens":4312,"completion_tokens":500,"total_tokens":4812,"prompt_tokens_details":{"cached_tokens":4000,"cache_write_tokens":300},"completion_tokens_details":{"reasoning_tokens":420}}}`, end},

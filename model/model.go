@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -96,15 +98,50 @@ func Fault(kind agent.FaultKind, status int, after time.Duration, message string
 		code = agent.ProviderAuth
 	}
 	for _, s := range secrets {
-		if s != "" {
-			message = strings.ReplaceAll(message, s, "[secret]")
-		}
+		message = redact(message, s)
 	}
 	return &agent.Error{
 		Code: code, Message: shorten(message), Retryable: kind.Retryable(), RetryAfter: after,
 		Provider: &agent.ProviderFault{Kind: kind, HTTP: status},
 	}
 }
+
+// shortSecret is the length below which a secret may be a part of an ordinary word.
+const shortSecret = 12
+
+// redact puts a mark in the place of a secret; of a short one only where it is a word.
+func redact(message, secret string) string {
+	const mark = "[secret]"
+	switch {
+	case secret == "":
+		return message
+	case len(secret) >= shortSecret:
+		return strings.ReplaceAll(message, secret, mark)
+	}
+	var b strings.Builder
+	for rest, before := message, rune(0); ; {
+		at := strings.Index(rest, secret)
+		if at < 0 {
+			b.WriteString(rest)
+			return b.String()
+		}
+		end := at + len(secret)
+		if at > 0 {
+			before, _ = utf8.DecodeLastRuneInString(rest[:at])
+		}
+		after, _ := utf8.DecodeRuneInString(rest[end:])
+		b.WriteString(rest[:at])
+		if inWord(before) || end < len(rest) && inWord(after) {
+			b.WriteString(secret)
+		} else {
+			b.WriteString(mark)
+		}
+		before, rest = rune(secret[len(secret)-1]), rest[end:]
+	}
+}
+
+// inWord reports whether a character can be within a word, or a key.
+func inWord(r rune) bool { return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // maxMessage bounds what a provider's message adds to a history.
 const maxMessage = 2000

@@ -36,8 +36,13 @@ func TestFaultShowsNoSecret(t *testing.T) {
 	if want := "wrong key [secret]: [secret] is not for [secret]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	// A short one, such as the key "none" of a server that needs none, is no part of a word.
+	short := model.Fault(agent.FaultAuth, 401, 0, "nonexistent key none: none-such, (none)", "none").Message
+	if want := "nonexistent key [secret]: none-such, ([secret])"; short != want {
+		t.Errorf("got %q, want %q", short, want)
+	}
 	// A secret at the cut is gone before it is cut.
-	long := model.Fault(agent.FaultAuth, 401, 0, strings.Repeat("x", 1998)+"sk-1", "sk-1").Message
+	long := model.Fault(agent.FaultAuth, 401, 0, strings.Repeat("x", 1997)+" sk-1", "sk-1").Message
 	if strings.Contains(long, "sk") {
 		t.Errorf("half a secret is in %q", long)
 	}

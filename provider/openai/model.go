@@ -199,7 +199,7 @@ func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.De
 			return nil, nil, err
 		}
 		_, err = m.responses.New(ctx, params, streamed...)
-		return res, &responseReply{emit: emit, heard: map[int64]*words{}}, err
+		return res, &responseReply{emit: emit, heard: map[spot]*words{}}, err
 	}
 	params, err := m.chatParams(req)
 	if err != nil {

@@ -87,3 +87,27 @@ func TestNextTurnReadsTheCache(t *testing.T) {
 		require.Empty(t, other.Key, "servers of others may refuse a field that they do not know")
 	}
 }
+
+// OpenAI's own models are asked for summaries of their thoughts, without which a long
+// thought is silence.
+func TestReasoningSummaries(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		level agent.Reasoning
+		own   bool
+		want  string
+	}{
+		{"gpt-6-sol", "", true, "auto"},
+		{"gpt-6-sol", agent.ReasoningHigh, true, "auto"},
+		{"gpt-6-sol", agent.ReasoningOff, true, ""},
+		{"gpt-4o", "", true, ""},
+		{"qwen3", agent.ReasoningHigh, false, ""},
+	} {
+		req := ask("Hello")
+		req.Model, req.Reasoning = c.model, c.level
+		_, body := tell(t, openai.Options{API: openai.Responses}, c.own, req)
+		var in struct{ Reasoning struct{ Summary string } }
+		require.NoError(t, json.Unmarshal(body, &in))
+		require.Equal(t, c.want, in.Reasoning.Summary, "%s, %s", c.model, c.level)
+	}
+}

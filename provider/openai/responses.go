@@ -8,6 +8,7 @@ import (
 
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -37,6 +38,9 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 		p.MaxOutputTokens = param.NewOpt(int64(req.MaxOutputTokens))
 	}
 	p.Reasoning.Effort = m.effort(req)
+	if row := table.Models[family(req.Model)]; m.own && len(row.Reasoning) > 0 && p.Reasoning.Effort != shared.ReasoningEffortNone {
+		p.Reasoning.Summary = shared.ReasoningSummaryAuto
+	}
 	if t := temperature(req, p.Reasoning.Effort); t != nil {
 		p.Temperature = param.NewOpt(*t)
 	}
@@ -124,10 +128,17 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 type responseReply struct {
 	emit    func(model.Delta)
 	items   []responseItem
-	heard   map[int64]*words // of items that have not come
+	heard   map[spot]*words // of items that have not come
 	all     words
 	refused bool
 	end     *responses.Response // the last event's
+}
+
+// spot is where something was heard: servers that imitate the form tell thoughts and texts
+// under one number.
+type spot struct {
+	index   int64
+	thought bool
 }
 
 // words are what was emitted.
@@ -139,7 +150,7 @@ func (w *words) add(d model.Delta) {
 }
 
 type responseItem struct {
-	index int64
+	at    spot
 	parts []agent.Part
 }
 
@@ -212,10 +223,11 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 		}
 		signature = item.EncryptedContent
 	}
-	if r.heard[index] == nil {
+	at := spot{index, item.Type == "reasoning"}
+	if r.heard[at] == nil && !r.renumber(at, says) {
 		r.hear(index, says)
 	}
-	it := r.spoken(index, signature)
+	it := r.spoken(at, signature)
 	for i, p := range it.parts {
 		if p.Type == agent.PartText {
 			it.parts[i].Phase = string(item.Phase)
@@ -227,27 +239,41 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 	r.items = append(r.items, it)
 }
 
+// renumber takes what was heard under another number for an item that says just that:
+// servers that imitate the form number the two differently.
+func (r *responseReply) renumber(to spot, says model.Delta) bool {
+	for at, h := range r.heard {
+		if says != (model.Delta{}) && h.text.String() == says.Text && h.thinking.String() == says.Thinking {
+			delete(r.heard, at)
+			r.heard[to] = h
+			return true
+		}
+	}
+	return false
+}
+
 // hear emits what comes of an item, and keeps it until the item is there.
 func (r *responseReply) hear(index int64, d model.Delta) {
 	if d == (model.Delta{}) {
 		return
 	}
-	if r.heard[index] == nil {
-		r.heard[index] = &words{}
+	at := spot{index, d.Thinking != ""}
+	if r.heard[at] == nil {
+		r.heard[at] = &words{}
 	}
-	r.heard[index].add(d)
+	r.heard[at].add(d)
 	r.all.add(d)
 	r.emit(d)
 }
 
 // spoken makes an item of what was heard of it.
-func (r *responseReply) spoken(index int64, signature string) responseItem {
-	it := responseItem{index: index}
-	h := r.heard[index]
+func (r *responseReply) spoken(at spot, signature string) responseItem {
+	it := responseItem{at: at}
+	h := r.heard[at]
 	if h == nil {
 		h = &words{}
 	}
-	delete(r.heard, index)
+	delete(r.heard, at)
 	if h.thinking.Len() > 0 || signature != "" {
 		it.parts = append(it.parts, agent.Part{Type: agent.PartThinking, Text: h.thinking.String(), Signature: signature})
 	}
@@ -257,16 +283,26 @@ func (r *responseReply) spoken(index int64, signature string) responseItem {
 	return it
 }
 
+// rank puts what was thought before what was said under the same number.
+func rank(it responseItem) int {
+	if it.at.thought {
+		return 0
+	}
+	return 1
+}
+
 // reply is nil also where items were mixed up so that what was emitted is not what
 // they say one after the other: somebody has read what nobody would find again.
 func (r *responseReply) reply() *model.Reply {
 	if r.end == nil {
 		return nil
 	}
-	for index := range r.heard {
-		r.items = append(r.items, r.spoken(index, ""))
+	for at := range r.heard {
+		r.items = append(r.items, r.spoken(at, ""))
 	}
-	slices.SortStableFunc(r.items, func(a, b responseItem) int { return cmp.Compare(a.index, b.index) })
+	slices.SortStableFunc(r.items, func(a, b responseItem) int {
+		return cmp.Or(cmp.Compare(a.at.index, b.at.index), cmp.Compare(rank(a), rank(b)))
+	})
 	u := r.end.Usage
 	out := &model.Reply{Usage: usage(u.InputTokens, u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens,
 		u.OutputTokens, u.OutputTokensDetails.ReasoningTokens, u.TotalTokens)}

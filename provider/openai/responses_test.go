@@ -67,6 +67,14 @@ var responseReplies = []struct {
 	events: []string{created, written("output_text", 0, " Hello"), done(0, message("Hello")), done(1, message(", wörld")), ended("completed", "")},
 	want:   model.Reply{Parts: []agent.Part{said(" Hello"), said(", wörld")}, Finish: model.FinishStop, Usage: plainUsage},
 }, {
+	name:   "text whose item has another number",
+	events: []string{created, written("output_text", 0, "Hello"), done(1, message("Hello")), ended("completed", "")},
+	want:   model.Reply{Parts: []agent.Part{said("Hello")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "text whose item has another number at the end alone",
+	events: []string{created, written("reasoning_text", 0, "Hm."), written("output_text", 0, "Hello"), ended("completed", `,"output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"Hm."}]},`+message("Hello")+`]`)},
+	want:   model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Hm."}, said("Hello")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
 	name:   "items that come at the end alone",
 	events: []string{created, written("output_text", 0, "Hello"), ended("completed", `,"output":[`+message("Hello")+`,`+functionCall("call_a", "now", "{}")+`]`)},
 	want:   model.Reply{Parts: []agent.Part{said("Hello"), model.Call("call_a", "now", "{}")}, Finish: model.FinishCalls, Usage: plainUsage},

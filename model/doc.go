@@ -6,5 +6,5 @@
 // What adapters agree on stands here, too: faults ([Fault], [KindOf]), the calls
 // of tools ([Call], [CallIDs]), schemas ([PlainTool], [InputSchema], [Subset], [OutputInWords]), what is
 // known of a provider's models ([Table]), and for those that speak HTTP an
-// [Endpoint], its client and the [Body] of its answers.
+// [Endpoint], its client, the [Body] of its answers and the [Events] of a stream.
 package model

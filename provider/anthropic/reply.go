@@ -3,13 +3,13 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -26,24 +26,34 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 		return m.readWhole(ctx, res, body, emit)
 	}
 	r := newReply(emit)
-	events := ssestream.NewDecoder(res)
-	for events.Next() {
-		data := events.Event().Data
-		var ev sdk.MessageStreamEventUnion
-		switch err := json.Unmarshal(data, &ev); {
-		case err != nil:
-			return nil, m.endpoint.Faultf(agent.FaultTransient, res.StatusCode, 0, "%s sent an event that is not JSON: %v", m.name, err)
-		case ev.Type == "error":
-			return nil, m.brokeOff(res.StatusCode, data)
-		case ev.Type == "message_stop":
-			return r.done(), nil
-		}
-		r.take(ev)
+	err := model.Events(body, func(data []byte) error { return m.takeEvent(res.StatusCode, r, data) })
+	var fault *agent.Error
+	switch {
+	case errors.Is(err, errStopped):
+		return r.done(), nil
+	case ctx.Err() != nil:
+		return nil, m.endpoint.Cancelled(ctx.Err())
+	case errors.As(err, &fault):
+		return nil, fault
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, m.endpoint.Cancelled(err)
+	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), err)
+}
+
+// errStopped ends the reading of a stream whose last event has come.
+var errStopped = errors.New("the message is whole")
+
+func (m *Model) takeEvent(status int, r *reply, data []byte) error {
+	var ev sdk.MessageStreamEventUnion
+	switch err := json.Unmarshal(data, &ev); {
+	case err != nil:
+		return m.endpoint.Faultf(agent.FaultTransient, status, 0, "%s sent an event that is not JSON: %v", m.name, err)
+	case ev.Type == "error":
+		return m.brokeOff(status, data)
+	case ev.Type == "message_stop":
+		return errStopped
 	}
-	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), events.Err())
+	r.take(ev)
+	return nil
 }
 
 // readWhole reads the answer of a server that does not stream.

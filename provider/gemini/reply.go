@@ -30,7 +30,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	case "application/json":
 		err = r.takeWhole(body)
 	default:
-		err = events(body, r.takeData)
+		err = model.Events(body, r.takeData)
 	}
 	var p *problem
 	switch {

@@ -18,6 +18,7 @@ type chatReply struct {
 	emit     func(model.Delta)
 	text     strings.Builder
 	thinking strings.Builder
+	inline   inlineThought
 	refused  bool
 	calls    []*chatCall
 	at       map[int64]*chatCall // the latest call of each index
@@ -87,7 +88,8 @@ func (r *chatReply) said(content string, raw respjson.Field, refusal string, ext
 			}
 		}
 	}
-	r.write(content, refusal, thinking)
+	content, inline := r.inline.part(content)
+	r.write(content, refusal, thinking+inline)
 }
 
 // contentPart is a part of a content that is a list, as Mistral's reasoning models send it.
@@ -167,6 +169,8 @@ func (r *chatReply) stop(reason string) *problem {
 		return &problem{code: reason, message: "the model was stopped"}
 	}
 	r.finish = reason
+	content, inline := r.inline.rest()
+	r.write(content, "", inline)
 	return nil
 }
 

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -38,7 +37,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	case "application/json":
 		p, err = readWhole(body, into)
 	default:
-		p, err = follow(ssestream.NewDecoder(res), into)
+		p, err = follow(body, into)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -54,22 +53,26 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	return nil, m.endpoint.Cut(res.StatusCode, body.Bytes(), nil)
 }
 
+// errStopped ends the reading of a stream whose last event has come.
+var errStopped = errors.New("the reply is whole")
+
 // follow takes events until the last one, or the end.
-func follow(events ssestream.Decoder, into assembler) (*problem, error) {
-	for events.Next() {
-		data := bytes.TrimSpace(events.Event().Data)
+func follow(body io.Reader, into assembler) (p *problem, err error) {
+	err = model.Events(body, func(data []byte) error {
 		if bytes.Equal(data, []byte("[DONE]")) {
-			return nil, nil
+			return errStopped
 		}
-		if len(data) == 0 {
-			continue
+		var last bool
+		var err error
+		if last, p, err = into.take(data); err == nil && (last || p != nil) {
+			return errStopped
 		}
-		last, p, err := into.take(data)
-		if last || p != nil || err != nil {
-			return p, err
-		}
+		return err
+	})
+	if errors.Is(err, errStopped) {
+		err = nil
 	}
-	return nil, events.Err()
+	return p, err
 }
 
 // readWhole reads the answer of a server that does not stream.

@@ -1,0 +1,81 @@
+package openai
+
+import "strings"
+
+// inlineThought parts a text at whose beginning a server has left the model's thoughts,
+// between marks. Pieces may end within a mark.
+type inlineThought struct {
+	pending string
+	state   thoughtState
+}
+
+type thoughtState int
+
+const (
+	beforeThought thoughtState = iota
+	inThought
+	afterThought // or there is none
+)
+
+const (
+	thoughtBegins = "<think>"
+	thoughtEnds   = "</think>"
+)
+
+// part takes a piece, and returns what of it is known to be text, and what thought.
+func (t *inlineThought) part(piece string) (text, thought string) {
+	t.pending += piece
+	if t.state == beforeThought {
+		begun := strings.TrimLeft(t.pending, " \t\r\n")
+		switch rest, ok := strings.CutPrefix(begun, thoughtBegins); {
+		case ok:
+			t.state, t.pending = inThought, rest
+		case !strings.HasPrefix(thoughtBegins, begun):
+			t.state = afterThought
+		default:
+			return "", ""
+		}
+	}
+	if t.state == inThought {
+		before, rest, ended := strings.Cut(t.pending, thoughtEnds)
+		if !ended {
+			keep := overlap(t.pending, thoughtEnds)
+			thought, t.pending = t.pending[:len(t.pending)-keep], t.pending[len(t.pending)-keep:]
+			return "", thought
+		}
+		// The text begins with its first word.
+		if rest = strings.TrimLeft(rest, " \t\r\n"); rest == "" {
+			t.pending = thoughtEnds
+			if before != "" {
+				return "", before
+			}
+			return "", ""
+		}
+		t.state, t.pending, thought = afterThought, rest, before
+	}
+	text, t.pending = t.pending, ""
+	return text, thought
+}
+
+// rest is what was held back, at the end.
+func (t *inlineThought) rest() (text, thought string) {
+	held := t.pending
+	t.pending = ""
+	switch {
+	case t.state != inThought:
+		return held, ""
+	case held == thoughtEnds:
+		return "", ""
+	}
+	return "", held
+}
+
+// overlap is how much of the end of s may be the beginning of a mark.
+func overlap(s, mark string) int {
+	for n := min(len(s), len(mark)-1); n > 0; n-- {
+		if strings.HasSuffix(s, mark[:n]) {
+			return n
+		}
+	}
+	return 0
+}

@@ -114,7 +114,7 @@ func mayPass(err error) bool {
 	return ok && e.Retryable
 }
 
-// summary asks the model for one, without its tools.
+// summary asks the model for one; it may not call its tools.
 func (d *Deeds) summary(ctx context.Context, entries []store.Entry, spec *agent.Spec, in AskInput, t *tab) (agent.Reply, error) {
 	reply, _, err := d.ask(ctx, in.spec(spec), in.messages(spec, messagesOf(entries)), in, t)
 	if err == nil && strings.TrimSpace(agent.Message{Parts: reply.Parts}.TextOf()) == "" {

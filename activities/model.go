@@ -133,7 +133,7 @@ func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
 func (in AskInput) spec(spec *agent.Spec) *agent.Spec {
 	s := *spec
 	if in.Summary != "" {
-		s.Toolset, s.Output, s.Completion = nil, in.output(), agent.CompleteNatural
+		s.Output, s.Completion = in.output(), agent.CompleteNatural
 	}
 	if in.Summary != "" && in.Summary != loop.SumCompact {
 		s.ModelAttempts = 1
@@ -185,7 +185,7 @@ func (d *Deeds) generate(ctx context.Context, m Model, spec *agent.Spec, message
 	streamed := 0
 	reply, err := m.Generate(ctx, &model.Request{
 		Call:  model.CallInfo{Session: in.Session, Run: in.Run, Agent: spec.Name, Model: m.Full, Trace: in.Trace, Turn: in.Turn, Attempt: in.attempt(ctx)},
-		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, Output: outputFor(spec),
+		Model: m.Name, Instructions: spec.Instructions, Messages: messages, Tools: spec.Toolset, NoCalls: in.Summary != "", Output: outputFor(spec),
 		MaxOutputTokens: spec.MaxOutputTokens, Temperature: spec.Temperature, Reasoning: spec.Reasoning,
 	}, func(delta model.Delta) {
 		watch.Reset(silence)

@@ -44,6 +44,9 @@ type Request struct {
 	Instructions string
 	Messages     []agent.Message
 	Tools        []agent.ToolSpec
+	// NoCalls says that the model may not call the tools now: they are sent as in the
+	// requests before, which a provider has in its cache.
+	NoCalls bool
 	// Output is a JSON Schema for the answer; empty means free text. An adapter
 	// whose provider can't hold a model to a schema leaves it to the runtime,
 	// which checks every answer.

@@ -67,6 +67,14 @@ func TestASummaryIsAskedForWithTheAgentsOwnWords(t *testing.T) {
 		require.True(t, strings.HasSuffix(s, "Keep every name."), "%.500s", s)
 	}
 	require.True(t, strings.Contains(others[len(others)-1], "Ahab hunts a whale."), "the summary is what the model sees")
+	without := 0
+	for _, req := range b.script.Requests() {
+		require.Len(t, req.Tools, 1, "a request without the tools of those before it misses the provider's cache")
+		if req.NoCalls {
+			without++
+		}
+	}
+	require.Equal(t, len(summaries), without, "only a summary may call no tools")
 	for _, o := range others {
 		require.False(t, strings.Contains(o, "Keep every name."), "%.500s", o)
 	}

@@ -44,6 +44,10 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+	if req.NoCalls && len(p.Tools) > 0 {
+		none := sdk.NewToolChoiceNoneParam()
+		p.ToolChoice.OfNone = &none
+	}
 	instructions := m.hold(&p, req)
 	if !blank(instructions) {
 		p.System = []sdk.TextBlockParam{{Text: instructions, CacheControl: ephemeral}}

@@ -44,6 +44,9 @@ func (m *Model) request(req *model.Request) (*request, error) {
 	}
 	if len(functions) > 0 {
 		r.Tools = []genai.Tool{{FunctionDeclarations: functions}}
+		if req.NoCalls {
+			r.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+		}
 	}
 	return r, nil
 }

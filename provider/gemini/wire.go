@@ -8,10 +8,11 @@ import (
 
 // request is the body of a request.
 type request struct {
-	System   *content                `json:"systemInstruction,omitempty"`
-	Contents []content               `json:"contents"`
-	Tools    []genai.Tool            `json:"tools,omitempty"`
-	Config   *genai.GenerationConfig `json:"generationConfig,omitempty"`
+	System     *content                `json:"systemInstruction,omitempty"`
+	Contents   []content               `json:"contents"`
+	Tools      []genai.Tool            `json:"tools,omitempty"`
+	ToolConfig *genai.ToolConfig       `json:"toolConfig,omitempty"`
+	Config     *genai.GenerationConfig `json:"generationConfig,omitempty"`
 }
 
 type content struct {

@@ -34,6 +34,9 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 		}
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f)))
 	}
+	if req.NoCalls && len(p.Tools) > 0 {
+		p.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))
+	}
 	switch {
 	case req.MaxOutputTokens > 0 && m.own:
 		p.MaxCompletionTokens = param.NewOpt(int64(req.MaxOutputTokens))

@@ -30,6 +30,9 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 		tool := param.Override[responses.FunctionToolParam](responseFunction{Type: "function", function: f})
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
+	if req.NoCalls && len(p.Tools) > 0 {
+		p.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
+	}
 	format, held, instructions := m.hold(req)
 	if !blank(instructions) {
 		p.Instructions = param.NewOpt(instructions)

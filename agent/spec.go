@@ -314,6 +314,10 @@ func (d Definition) checkNumbers() error {
 	if len(d.Output) > 0 && !json.Valid(d.Output) {
 		return Errorf(InvalidInput, "agent %s: output is not a JSON Schema", d.Name).At("output")
 	}
+	var root struct{ Type any }
+	if d.Completion == CompleteTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
+		return Errorf(InvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).At("output")
+	}
 	return nil
 }
 

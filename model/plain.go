@@ -20,19 +20,17 @@ const quotedInput = 4 << 10
 // the new schema can't say stands in the description. It is looser than the old one:
 // whoever carries the tool out checks the arguments. Other tools stay as they are.
 func PlainTool(t agent.ToolSpec) agent.ToolSpec {
-	root, ok := readObject(t.Input)
-	if !ok {
+	if _, ok := readObject(t.Input); !ok {
 		return t
 	}
 	f := &fitting{root: t.Input, every: true}
 	input, ok := f.node(t.Input, nil)
 	if ok = ok && current(t.Input); ok {
-		root, _ = readObject(input)
-		root = f.merge(root, 0)
+		root, _ := readObject(input)
+		input = f.merge(root, 0).raw()
 	} else {
-		root = object{values: map[string]json.RawMessage{"type": json.RawMessage(`"object"`)}, keys: []string{"type"}}
+		input = json.RawMessage(`{"type":"object"}`)
 	}
-	input = root.raw()
 	if bytes.Equal(input, compact(t.Input)) {
 		return t
 	}

@@ -218,13 +218,11 @@ func answered(err error) *jsonrpc.Error {
 // answer is a result as the model reads it.
 func answer(r *sdk.CallToolResult) (string, error) {
 	text := contents(r.Content)
-	if !hasText(r.Content) && r.StructuredContent != nil {
-		b, err := json.Marshal(r.StructuredContent)
-		if err != nil {
-			return "", fmt.Errorf("the server's structured answer can't be written: %w", err)
-		}
-		text = strings.TrimSuffix(clean(string(b))+"\n"+text, "\n")
+	more, err := structure(r)
+	if err != nil {
+		return "", err
 	}
+	text = under(text, clean(more))
 	if err := wanting(r, r.InputRequests); err != nil {
 		return "", err
 	}
@@ -258,59 +256,6 @@ func wanting(r interface{ NeedsInput() bool }, requests sdk.InputRequestMap) err
 		return errors.New("the tool asks for input from a person, which is not possible here: " + strings.Join(questions, " / "))
 	}
 	return errors.New("the tool asks for input from a person, which is not possible here")
-}
-
-// contents is content as the model reads it: texts first, then what is not shown.
-func contents(list []sdk.Content) string {
-	var texts, others []string
-	for _, c := range list {
-		if text, ok := textOf(c); ok {
-			texts = append(texts, text)
-		} else {
-			others = append(others, mention(c))
-		}
-	}
-	return clean(strings.Join(append(texts, others...), "\n"))
-}
-
-func hasText(list []sdk.Content) bool {
-	return slices.ContainsFunc(list, func(c sdk.Content) bool { _, ok := textOf(c); return ok })
-}
-
-func textOf(c sdk.Content) (string, bool) {
-	switch c := c.(type) {
-	case *sdk.TextContent:
-		return c.Text, true
-	case *sdk.EmbeddedResource:
-		if c.Resource != nil && c.Resource.Blob == nil {
-			return c.Resource.Text, true
-		}
-	}
-	return "", false
-}
-
-// mention says that there is something which is not shown.
-func mention(c sdk.Content) string {
-	switch c := c.(type) {
-	case *sdk.ImageContent:
-		return fmt.Sprintf("[an image, %s, %d bytes, which can't be shown]", c.MIMEType, len(c.Data))
-	case *sdk.AudioContent:
-		return fmt.Sprintf("[a sound, %s, %d bytes, which can't be played]", c.MIMEType, len(c.Data))
-	case *sdk.ResourceLink:
-		text := fmt.Sprintf("[a link to %s %s", c.Name, c.URI)
-		if c.MIMEType != "" {
-			text += ", " + c.MIMEType
-		}
-		if c.Size != nil {
-			text += fmt.Sprintf(", %d bytes", *c.Size)
-		}
-		return text + "]"
-	case *sdk.EmbeddedResource:
-		if c.Resource != nil {
-			return fmt.Sprintf("[a resource %s, %s, %d bytes, which can't be shown]", c.Resource.URI, c.Resource.MIMEType, len(c.Resource.Blob))
-		}
-	}
-	return "[something that can't be shown]"
 }
 
 // clean makes text fit for JSON everywhere: valid UTF-8 without NUL.

@@ -32,7 +32,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	// Before anything was listed, as on a worker that takes over a run.
 	text, err := r.with(t, "read_resource", map[string]any{"uri": "file:///notes.txt"})
 	require.NoError(t, err)
-	require.Equal(t, "a note", text)
+	require.Equal(t, "[resource, file:///notes.txt, text/plain]\na note", text)
 	specs, err = r.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"tickets__list_resources", "tickets__read_resource", "tickets__get_prompt"}, fullNames(specs[len(specs)-3:]))
@@ -48,7 +48,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	require.Contains(t, text, "ticket:///{id} (a pattern) ticket\n")
 	require.Contains(t, text, "There are more: call again with the cursor ")
 	for uri, want := range map[string]string{
-		"file:///photo.png": "[a resource file:///photo.png, image/png, 5 bytes, which can't be shown]", "file:///void": "(empty)", "ticket:///7": "ticket 7",
+		"file:///photo.png": "[resource, file:///photo.png, image/png, 5 bytes, not shown]", "file:///void": "(empty)", "ticket:///7": "[resource, ticket:///7]\nticket 7",
 	} {
 		text, err = r.with(t, "read_resource", map[string]any{"uri": uri})
 		require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	}
 	text, err = r.with(t, "get_prompt", map[string]any{"name": "review", "arguments": map[string]any{"ticket": "7"}})
 	require.NoError(t, err)
-	require.Equal(t, "user: Review ticket 7.\nassistant: [an image, image/png, 1 bytes, which can't be shown]\n", text)
+	require.Equal(t, "user: Review ticket 7.\nassistant: [image, image/png, 1 bytes, not shown]\n", text)
 
 	for name, arguments := range map[string]map[string]any{
 		"read_resource":  {"uri": "file:///nowhere"},

@@ -277,7 +277,7 @@ func TestSecretsAreCutOut(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(listed), secret)
 	require.Contains(t, specs[0].Description, "wants [TOKEN]")
-	require.Equal(t, "[Authorization]\n[a link to [Authorization] x:[Authorization]]", r.ok(t, "result", ""))
+	require.Equal(t, "[Authorization]\n[link to [Authorization], x:[Authorization]]", r.ok(t, "result", ""))
 	require.Equal(t, `{"given":"[Authorization]"}`, r.ok(t, "structured", ""))
 	_, err = r.call(t.Context(), "failure", "")
 	require.EqualError(t, err, "no entry for [Authorization]")

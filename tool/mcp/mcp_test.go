@@ -134,10 +134,10 @@ func TestResults(t *testing.T) {
 	require.Equal(t, "hello\nr/t1.1", r.ok(t, "echo", "hello"))
 	require.Equal(t, "(no output)", r.ok(t, "nothing", ""))
 	require.Equal(t, strings.Join([]string{
-		"a\uFFFDb", "embedded", "[an image, image/png, 5 bytes, which can't be shown]", "[a sound, audio/wav, 3 bytes, which can't be played]",
-		"[a link to log file:///log, text/plain, 7 bytes]", "[a resource file:///b, x/y, 2 bytes, which can't be shown]",
+		"[image, image/png, 5 bytes, not shown]", "a\uFFFDb", "[audio, audio/wav, 3 bytes, not shown]", "[link to log, file:///log, text/plain, 7 bytes]",
+		"[resource, file:///t]", "embedded", "[resource, file:///b, x/y, 2 bytes, not shown]",
 	}, "\n"), r.ok(t, "media", ""))
-	require.Equal(t, "{\"id\":7}\n[an image, image/png, 1 bytes, which can't be shown]", r.ok(t, "structured", ""))
+	require.Equal(t, "[image, image/png, 1 bytes, not shown]\n{\"id\":7}", r.ok(t, "structured", ""))
 	require.Len(t, r.ok(t, "large", ""), 1<<20)
 	require.Equal(t, "still here", r.ok(t, "noise", ""))
 	require.Equal(t, "still here", r.ok(t, "noise", ""), "garbage on its outputs does no harm")

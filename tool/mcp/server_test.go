@@ -54,6 +54,7 @@ var servers = map[string]func(){
 	"wanting":  wanting,
 	"asks":     asks,
 	"neither":  neither,
+	"results":  func() { run(results()) },
 }
 
 func fail(status int, words ...string) {

@@ -39,19 +39,22 @@ var (
 	sure   = &sdk.ElicitParams{Message: "Really?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
 )
 
+// noDiscover makes a server an old one.
+func noDiscover(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method == "server/discover" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
+		}
+		return next(ctx, method, req)
+	}
+}
+
 // asker is a server that asks people, in rounds and, where it is old, in the middle of
 // its calls.
 func asker() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "asker", Version: "1"}, nil)
 	if os.Getenv(old) != "" {
-		s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
-			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-				if method == "server/discover" {
-					return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no such method"}
-				}
-				return next(ctx, method, req)
-			}
-		})
+		s.AddReceivingMiddleware(noDiscover)
 	}
 	add := func(name string, h sdk.ToolHandler) {
 		s.AddTool(&sdk.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)}, h)

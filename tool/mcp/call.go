@@ -47,6 +47,7 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 	var text string
 	err = s.with(ctx, func(l *link) error {
 		name, own, err := s.own(ctx, l, c.Tool)
+		defer l.peer.attend(ctx)()
 		switch {
 		case err != nil:
 		case own:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -42,6 +43,8 @@ type peer interface {
 	unmet(ctx context.Context, err error) error
 	// broken is why the connection broke; nil while it stands.
 	broken() error
+	// attend listens to what the server says outside of its answers until done is called.
+	attend(ctx context.Context) (done func())
 	// leave makes the next who asks connect anew.
 	leave(reason error)
 	// fate says what became of a peer whose connection broke, after its name.
@@ -172,6 +175,9 @@ func fresh(next sdk.MethodHandler) sdk.MethodHandler {
 // who waits for the call is told too.
 func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method == "roots/list" || method == "sampling/createMessage" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not offered by this client"}
+		}
 		switch p := req.GetParams().(type) {
 		case *sdk.ElicitParams:
 			l.mu.Lock()

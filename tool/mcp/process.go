@@ -76,6 +76,8 @@ func (s *Server) launch() (*process, error) {
 
 func (p *process) transport() sdk.Transport { return p.conn }
 
+func (p *process) attend(context.Context) (done func()) { return func() {} }
+
 func (p *process) broken() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

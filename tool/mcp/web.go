@@ -34,6 +34,7 @@ const (
 type web struct {
 	server *Server
 	client *http.Client
+	stream *stream
 
 	mu      sync.Mutex
 	reason  error // why the session ended
@@ -45,7 +46,7 @@ func (s *Server) visit() *web {
 	limit := s.opts.startTimeout()
 	w.client = &http.Client{
 		CheckRedirect: w.redirected,
-		Transport: &courier{server: s, base: &http.Transport{
+		Transport: &courier{server: s, web: w, base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            (&net.Dialer{Timeout: limit}).DialContext,
 			TLSHandshakeTimeout:    limit,
@@ -56,16 +57,16 @@ func (s *Server) visit() *web {
 			MaxResponseHeaderBytes: maxHeader,
 		}},
 	}
+	w.stream = &stream{client: w.client}
 	return w
 }
 
-// transport is the SDK's. It is given no stream of its own for what a server says
-// unasked: there is nothing that we would do then, and when such a stream breaks
-// off a few times while nothing is said, the SDK gives up the session and every
-// call in it.
+func (w *web) attend(ctx context.Context) (done func()) { return w.stream.attend(ctx) }
+
+// transport is the SDK's, with a stream of ours for what a server says unasked.
 func (w *web) transport() sdk.Transport {
 	return &sdk.StreamableClientTransport{
-		Endpoint: w.server.url.String(), HTTPClient: w.client, DisableStandaloneSSE: true, MaxRetries: resumes, MaxEventSize: maxMessage,
+		Endpoint: w.server.url.String(), HTTPClient: w.client, MaxRetries: resumes, MaxEventSize: maxMessage,
 	}
 }
 
@@ -199,11 +200,15 @@ func plain(err error) string {
 // notes on the request's trip what became of it.
 type courier struct {
 	server *Server
+	web    *web
 	base   http.RoundTripper
 }
 
 // RoundTrip is as [http.RoundTripper] wants it.
 func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodGet && req.Header.Get("Last-Event-Id") == "" && req.Context().Value(directly{}) == nil {
+		return c.web.stream.answer(req), nil
+	}
 	waiting := tripOf(req.Context())
 	if waiting == nil {
 		waiting = &trip{} // nobody asks for what becomes of it

@@ -220,6 +220,8 @@ func verdict(ctx context.Context, err error, in ToolInput) (agent.CallStatus, st
 		return agent.CallFailed, fmt.Sprintf("The tool was stopped after %s, the time that it may take: %v", in.Timeout, err)
 	case ctx.Err() != nil:
 		return agent.CallUnknown, "Unknown outcome: the worker shut down during the call. It may or may not have had its effect."
+	case errors.Is(err, tool.ErrUnknown):
+		return agent.CallUnknown, "Unknown outcome: " + err.Error()
 	}
 	return agent.CallFailed, err.Error()
 }

@@ -148,6 +148,23 @@ const Separator = "__"
 // told that the call was rejected, and nobody calls it again.
 func Refuse(format string, args ...any) error { return agent.Errorf(agent.Denied, format, args...) }
 
+// ErrUnknown is what [errors.Is] finds in the errors that [Unknown] makes.
+var ErrUnknown = errors.New("unknown outcome")
+
+// Unknown makes the error of a tool that began and does not know whether it had its
+// effect, as when a connection broke before the answer. The call's status is then
+// [agent.CallUnknown]: the model is told so, and people find it among the run's calls of
+// unknown outcome. It is made again only if [Options.Attempts] allows that.
+func Unknown(format string, args ...any) error { return unknown{fmt.Errorf(format, args...)} }
+
+type unknown struct{ error }
+
+// Is makes [errors.Is] find [ErrUnknown].
+func (unknown) Is(target error) bool { return target == ErrUnknown }
+
+// Unwrap is what the error was made of.
+func (u unknown) Unwrap() error { return u.error }
+
 func schemaFor[In any]() (json.RawMessage, *jsonschema.Resolved, error) {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
@@ -80,6 +81,7 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	defer over()
 	token, stop := l.listen(func(text string) { t.Progress("%s", s.said(text)) })
 	params.SetProgressToken(token)
+	heard := l.peer.heard()
 	result, trip, err := request(ctx, s, func(ctx context.Context) (*sdk.CallToolResult, error) { return l.session.CallTool(ctx, params) })
 	refused := s.said(strings.Join(stop(), " / "))
 	if asks := t.asked(l, result, again, err); asks != nil {
@@ -87,6 +89,7 @@ func (s *Server) callTool(ctx context.Context, l *link, t *talk, name string, ar
 	}
 	text := ""
 	if err != nil {
+		trip.heard = heard
 		err = s.failure(ctx, l, trip, err)
 	} else if text, err = answer(result); err == nil {
 		text = s.said(text)
@@ -139,7 +142,7 @@ func request[R any](ctx context.Context, s *Server, send func(context.Context) (
 func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errCallTime):
-		return fmt.Errorf("the MCP server %s did not answer within %s; the call was cancelled, and may or may not have had its effect", s.name, s.opts.CallTimeout)
+		return tool.Unknown("the MCP server %s did not answer within %s; the call was cancelled, and may or may not have had its effect", s.name, s.opts.CallTimeout)
 	case ctx.Err() != nil:
 		return fmt.Errorf("the call of the MCP server %s was cancelled: %w", s.name, context.Cause(ctx))
 	}
@@ -148,18 +151,21 @@ func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error
 
 // trouble says what went wrong with a server, as opposed to within one of its tools.
 func (s *Server) trouble(l *link, t *trip, err error, when string) error {
-	answer := answered(err)
+	answer, fail, doubt := answered(err), fmt.Errorf, ""
+	if when == duringCall {
+		fail, doubt = tool.Unknown, "; the call may or may not have had its effect"
+	}
 	switch {
 	case s.isClosed():
-		return fmt.Errorf("the MCP server %s was closed %s", s.name, when)
+		return fail("the MCP server %s was closed %s%s", s.name, when, doubt)
 	case s.url != nil && (answer == nil || t.status() >= 300):
 		return s.astray(l, t, err, when)
 	case answer == nil && when != duringCall && errors.Is(l.peer.broken(), errGivenUp):
 		return errMoved
 	case answer == nil && l.peer.broken() == nil:
-		return fmt.Errorf("the MCP server %s does not answer as it should: %w", s.name, err)
+		return fail("the MCP server %s does not answer as it should: %w%s", s.name, err, doubt)
 	case answer == nil:
-		return fmt.Errorf("the MCP server %s %s", s.name, l.peer.fate(when))
+		return fail("the MCP server %s %s", s.name, l.peer.fate(when, doubt, t.heard))
 	}
 	words := cut(s.said(answer.Message), maxDescription)
 	switch answer.Code {
@@ -173,9 +179,9 @@ func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 
 // astray says what became of a request over HTTP that has no answer.
 func (s *Server) astray(l *link, t *trip, err error, when string) error {
-	doubt := ""
+	fail, doubt := fmt.Errorf, ""
 	if when == duringCall {
-		doubt = "; the call may or may not have had its effect"
+		fail, doubt = tool.Unknown, "; the call may or may not have had its effect"
 	}
 	status, words := t.status(), s.secrets(err.Error())
 	if e := t.failure(); e != nil {
@@ -185,13 +191,15 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 	case t.orphaned():
 		return forgotten{tool.Refuse("the MCP server %s refused: %s", s.name, t.said())}
 	case status >= 500:
-		return fmt.Errorf("the MCP server %s failed %s: %s%s", s.name, when, t.said(), doubt)
+		return fail("the MCP server %s failed %s: %s%s", s.name, when, t.said(), doubt)
 	case status >= 400:
 		return tool.Refuse("the MCP server %s refused: %s", s.name, t.said())
 	case status >= 300:
 		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
 	case errors.Is(err, errTooLarge):
-		return fmt.Errorf("the MCP server %s was cut off %s: %w%s", s.name, when, errTooLarge, doubt)
+		return fail("the MCP server %s was cut off %s: %w%s", s.name, when, errTooLarge, doubt)
+	case t.stayed() && errors.Is(t.failure(), syscall.ECONNREFUSED):
+		return away{fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)}
 	case t.stayed() && t.failure() != nil:
 		return fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)
 	case t.stayed():
@@ -200,9 +208,9 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 	lost := t.failure() != nil || l.peer.broken() != nil
 	l.peer.leave(err) // nobody knows whether such a session still works
 	if !lost {
-		return fmt.Errorf("the MCP server %s does not answer as it should: %s%s", s.name, words, doubt)
+		return fail("the MCP server %s does not answer as it should: %s%s", s.name, words, doubt)
 	}
-	return fmt.Errorf("the connection to the MCP server %s broke %s: %s%s", s.name, when, words, doubt)
+	return fail("the connection to the MCP server %s broke %s: %s%s", s.name, when, words, doubt)
 }
 
 // answered is the error that a server has answered with; nil where an error is not

@@ -162,7 +162,7 @@ func TestHTTPCloseDuringACall(t *testing.T) {
 	}()
 	<-w.begun
 	require.NoError(t, r.Close())
-	require.EqualError(t, <-done, "the MCP server tickets was closed during the call")
+	require.EqualError(t, <-done, "the MCP server tickets was closed during the call; the call may or may not have had its effect")
 	require.Eventually(t, func() bool { return !clientLeft() }, soon, 5*time.Millisecond, "no goroutine is left")
 }
 

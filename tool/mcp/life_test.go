@@ -29,15 +29,28 @@ func TestServerThatDiesInACall(t *testing.T) {
 	require.Eventually(t, func() bool { return exists(file + ".begun") }, soon, 5*time.Millisecond)
 
 	_, err := r.call(t.Context(), "die", "")
-	const want = "the MCP server tickets ended during the call (exit status 3); its last words on stderr: the disk is gone / token [TOKEN]"
+	const want = "the MCP server tickets ended during the call (exit status 3); the call may or may not have had its effect; its last words on stderr: the disk is gone / token [TOKEN]"
 	require.EqualError(t, err, want)
+	require.ErrorIs(t, err, tool.ErrUnknown)
 	require.NotErrorIs(t, err, agent.Denied)
-	require.EqualError(t, <-hung, want, "every call that was under way fails")
+	err = <-hung
+	require.EqualError(t, err, want, "every call that was under way fails")
+	require.ErrorIs(t, err, tool.ErrUnknown)
 	require.NotContains(t, r.log.String(), "s3cret-token")
 	gone(t, first)
 
 	// The next call starts it anew.
 	require.NotEqual(t, first, r.pid(t, "pid"))
+}
+
+// What a server wrote before the call says nothing of why it ended in it.
+func TestLastWordsAreOfTheCall(t *testing.T) {
+	r := setup(t, "welcoming", mcp.Options{})
+	_, err := r.List(t.Context())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "Welcome to 1.0") }, soon, 5*time.Millisecond)
+	_, err = r.call(t.Context(), "one", "")
+	require.EqualError(t, err, "the MCP server tickets ended during the call (exit status 5); the call may or may not have had its effect; it wrote nothing to stderr meanwhile")
 }
 
 func exists(path string) bool {
@@ -203,5 +216,5 @@ func TestCloseDuringACall(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return exists(file + ".begun") }, soon, 5*time.Millisecond)
 	require.NoError(t, r.Close())
-	require.EqualError(t, <-done, "the MCP server tickets was closed during the call")
+	require.EqualError(t, <-done, "the MCP server tickets was closed during the call; the call may or may not have had its effect")
 }

@@ -47,8 +47,11 @@ type peer interface {
 	attend(ctx context.Context) (done func())
 	// leave makes the next who asks connect anew.
 	leave(reason error)
-	// fate says what became of a peer whose connection broke, after its name.
-	fate(when string) string
+	// heard counts what a program has said outside of the protocol.
+	heard() int
+	// fate says what became of a peer whose connection broke, after its name; doubt
+	// stands before its last words, which are those after the first so many.
+	fate(when, doubt string, heard int) string
 	// retire ends a connection that is broken or left, and the server if it is ours.
 	retire()
 	// stop ends the connection, and the server if it is ours. It tells whether that

@@ -129,7 +129,7 @@ func (p *process) met(session *sdk.ClientSession) {
 	go func() {
 		<-p.exited
 		if !s.isClosed() && !errors.Is(p.broken(), errGivenUp) {
-			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.String())
+			s.log.Warn("MCP server ended", "status", p.status(), "stderr", p.stderr.after(0))
 		}
 	}()
 }
@@ -143,15 +143,15 @@ func (p *process) unmet(ctx context.Context, err error) error {
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true})
 	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
-		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, time.Duration(slow), s.shown(), p.words())}
+		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, time.Duration(slow), s.shown(), p.words(0))}
 	case ctx.Err() != nil:
 		p.stop()
 		return s.errClosed()
 	case p.broken() != nil:
-		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words())}
+		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words(0))}
 	}
 	p.stop()
-	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words())
+	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words(0))
 }
 
 // watch waits for the process' end and takes with it what it leaves behind.
@@ -200,7 +200,11 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-func (p *process) fate(when string) string { return p.ending(when) + p.words() }
+func (p *process) heard() int { return p.stderr.count() }
+
+func (p *process) fate(when, doubt string, heard int) string {
+	return p.ending(when) + doubt + p.words(heard)
+}
 
 // ending says how a server ended whose connection broke at an unwelcome time, and
 // sees to it that it has.
@@ -228,12 +232,17 @@ func (p *process) status() string {
 	return p.cmd.ProcessState.String()
 }
 
-// words are the server's last on its standard error, for the end of a message.
-func (p *process) words() string {
-	if words := p.stderr.String(); words != "" {
-		return "; its last words on stderr: " + words
+// words are the server's last on its standard error after the first so many lines, for
+// the end of a message.
+func (p *process) words(after int) string {
+	words, meanwhile := p.stderr.after(after), ""
+	if after > 0 {
+		meanwhile = " meanwhile"
 	}
-	return "; it wrote nothing to stderr"
+	if words == "" {
+		return "; it wrote nothing to stderr" + meanwhile
+	}
+	return "; its last words on stderr: " + words
 }
 
 // passed are the environment variables that every server gets. None of them
@@ -276,6 +285,7 @@ type tail struct {
 	mu   sync.Mutex
 	part string   // a line that is not whole yet
 	last []string // the last whole ones
+	n    int      // of all whole ones
 }
 
 const (
@@ -311,15 +321,22 @@ func (t *tail) add(line string) {
 	t.log.Debug("MCP server says", "stderr", line)
 	t.last = append(t.last, line)
 	t.last = t.last[max(0, len(t.last)-maxWords):]
+	t.n++
 }
 
 func (t *tail) line(line string) string { return cut(t.clean(strings.TrimSpace(line)), maxWordLine) }
 
-// String is the last lines as one.
-func (t *tail) String() string {
+func (t *tail) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	words := t.last
+	return t.n
+}
+
+// after is the last lines as one, without the first so many.
+func (t *tail) after(first int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	words := t.last[max(0, len(t.last)-max(0, t.n-first)):]
 	if rest := t.line(t.part); rest != "" {
 		words = append(slices.Clone(words), rest)
 	}

@@ -207,17 +207,24 @@ func (s *Server) shown() string {
 }
 
 // with does something over a link. A session that the server has forgotten is begun
-// anew, once: nothing was done in it. Nor was it in one that others have left.
+// anew, once: nothing was done in it. Nor was it in one that others have left, or where
+// the server refused the connection: it may be replaced just now.
 func (s *Server) with(ctx context.Context, do func(*link) error) error {
+	wait := patiently(min(s.opts.startTimeout(), awayTime))
 	for last := false; ; {
 		l, err := s.connected(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = do(l)
 		}
-		err = do(l)
 		var gone forgotten
+		var refused away
 		switch {
 		case errors.Is(err, errMoved):
+			continue
+		case errors.As(err, &refused):
+			if !wait(ctx, s.log) {
+				return err
+			}
 			continue
 		case !errors.As(err, &gone):
 			return err
@@ -227,6 +234,36 @@ func (s *Server) with(ctx context.Context, do func(*link) error) error {
 			return gone.error
 		}
 		last = true
+	}
+}
+
+// awayTime is for how long a server may refuse connections before a call of it fails.
+const awayTime = 5 * time.Second
+
+// away is the error of a server that refuses connections: it has done nothing.
+type away struct{ error }
+
+// patiently gives what waits, longer each time; it reports false where it has waited for
+// long enough, or nobody wants to wait.
+func patiently(most time.Duration) func(context.Context, *slog.Logger) bool {
+	began, pause := time.Time{}, 50*time.Millisecond
+	return func(ctx context.Context, log *slog.Logger) bool {
+		if began.IsZero() {
+			began = time.Now()
+			log.Info("MCP server refuses connections, trying again", "for", most)
+		}
+		if time.Since(began)+pause > most {
+			return false
+		}
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		pause = min(2*pause, time.Second)
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 

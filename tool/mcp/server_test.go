@@ -55,6 +55,16 @@ var servers = map[string]func(){
 	"asks":     asks,
 	"neither":  neither,
 	"results":  func() { run(results()) },
+	"welcoming": func() {
+		fmt.Fprintln(os.Stderr, "Welcome to 1.0")
+		respond := answer(map[string]string{"initialize": initialized, "tools/list": oneTool})
+		read(func(line string) {
+			if strings.Contains(line, "tools/call") {
+				os.Exit(5)
+			}
+			respond(line)
+		})
+	},
 }
 
 func fail(status int, words ...string) {

@@ -11,6 +11,7 @@ import (
 // a request has left, which decides whether it may be made again.
 type trip struct {
 	cancel context.CancelCauseFunc // of who waits for the answer
+	heard  int                     // see peer.heard; 0 counts all
 
 	mu      sync.Mutex
 	session bool // it was a request within a session

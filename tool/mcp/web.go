@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -105,7 +106,11 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	case answer != nil:
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(s.said(answer.Message)), true})
 	case t.failure() != nil:
-		return fmt.Errorf("the MCP server %s can't be reached (%s): %s", s.name, s.shown(), s.secrets(plain(t.failure())))
+		err = fmt.Errorf("the MCP server %s can't be reached (%s): %s", s.name, s.shown(), s.secrets(plain(t.failure())))
+		if errors.Is(t.failure(), syscall.ECONNREFUSED) {
+			return away{err}
+		}
+		return err
 	}
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %s", s.name, s.shown(), s.secrets(err.Error()))
 }
@@ -152,8 +157,10 @@ func (w *web) stop() bool {
 	return true // there is nothing of ours that could live on
 }
 
-func (w *web) fate(when string) string {
-	return fmt.Sprintf("lost its connection %s: %s", when, w.server.secrets(plain(w.broken())))
+func (w *web) heard() int { return 0 }
+
+func (w *web) fate(when, doubt string, _ int) string {
+	return fmt.Sprintf("lost its connection %s: %s%s", when, w.server.secrets(plain(w.broken())), doubt)
 }
 
 // redirected lets redirects within the server through, as /mcp to /mcp/. What is

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/stretchr/testify/require"
 )
@@ -129,7 +130,7 @@ func (p *program) kill() {
 
 func TestServerThatIsKilledOverHTTP(t *testing.T) {
 	first := launch(t, "127.0.0.1:0")
-	r := reach(t, "http://"+first.address, mcp.Options{})
+	r := reach(t, "http://"+first.address, mcp.Options{StartTimeout: 2 * time.Second})
 	require.Equal(t, first.Process.Pid, r.pid(t, "pid"))
 
 	// Between two calls.
@@ -151,9 +152,41 @@ func TestServerThatIsKilledOverHTTP(t *testing.T) {
 	err = <-hung
 	require.ErrorContains(t, err, "the connection to the MCP server tickets broke during the call: ")
 	require.ErrorContains(t, err, "; the call may or may not have had its effect")
+	require.ErrorIs(t, err, tool.ErrUnknown)
 	require.NotErrorIs(t, err, agent.Denied, "nobody knows that it did nothing")
 	third := launch(t, first.address)
 	require.Equal(t, third.Process.Pid, r.pid(t, "pid"))
+}
+
+// A server that is replaced refuses connections for a while: nothing was done then, and
+// a call or a list that meets that is made when the server is there again.
+func TestServerThatIsDeployed(t *testing.T) {
+	server := launch(t, "127.0.0.1:0")
+	r := reach(t, "http://"+server.address, mcp.Options{})
+	const waits = "MCP server refuses connections"
+	for i, meets := range []func() error{
+		func() error { _, err := r.call(t.Context(), "pid", ""); return err },
+		func() error { _, err := r.List(t.Context()); return err },
+	} {
+		require.Equal(t, server.Process.Pid, r.pid(t, "pid"))
+		server.kill()
+		done := make(chan error, 1)
+		go func() { done <- meets() }()
+		require.Eventually(t, func() bool { return strings.Count(r.log.String(), waits) == i+1 }, soon, time.Millisecond)
+		server = launch(t, server.address)
+		require.NoError(t, <-done)
+	}
+	// And one that is begun while the server is away.
+	server.kill()
+	fresh := reach(t, "http://"+server.address, mcp.Options{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := fresh.List(t.Context())
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(fresh.log.String(), waits) }, soon, time.Millisecond)
+	launch(t, server.address)
+	require.NoError(t, <-done)
 }
 
 // Under load, each call has an answer or says that it has none, and all is well

@@ -99,7 +99,9 @@ type (
 	// Listed brings the tools of the sources, or why they can't be had (Err).
 	Listed struct {
 		Tools []agent.ToolSpec
-		Err   *agent.Error
+		// Instructions follow the agent's own.
+		Instructions string
+		Err          *agent.Error
 	}
 	// Replied is the model's answer to the call of the event Ask.
 	Replied struct {

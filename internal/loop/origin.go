@@ -155,6 +155,9 @@ func (s *step) listed(in Listed) {
 	}
 	spec := *s.Spec
 	spec.Toolset = slices.Concat(spec.Toolset, in.Tools)
+	if in.Instructions != "" {
+		spec.Instructions = strings.TrimPrefix(spec.Instructions+"\n\n"+in.Instructions, "\n\n")
+	}
 	s.Spec = &spec
 	s.first()
 }

@@ -33,7 +33,12 @@ const (
 // List asks the server for its tools, all pages of them.
 func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 	err = s.with(ctx, func(l *link) error {
-		specs, _, err = s.list(ctx, l)
+		if specs, _, err = s.list(ctx, l); err == nil {
+			words := cut(s.said(l.session.InitializeResult().Instructions), maxDescription)
+			s.mu.Lock()
+			s.words = words
+			s.mu.Unlock()
+		}
 		return err
 	})
 	return specs, err

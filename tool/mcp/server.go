@@ -33,6 +33,9 @@ type Options struct {
 	// Resources adds tools for what the server has besides tools, where it has it:
 	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
 	Resources bool
+	// Optional lets a run begin without the server's tools where they can't be listed.
+	// Its model is told so.
+	Optional bool
 	// Elicit lets the server ask a person in the middle of a call where it could not;
 	// empty means [ElicitRounds] with a server that knows nothing but that.
 	Elicit Elicit
@@ -73,12 +76,16 @@ type Server struct {
 	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
+	words  string // see Instructions
 	live   *link  // the last one that started; it may have ended since
 	next   *start // one that is starting
 	closed bool
 }
 
-var _ tool.Source = (*Server)(nil)
+var (
+	_ tool.Optional   = (*Server)(nil)
+	_ tool.Instructed = (*Server)(nil)
+)
 
 // start is a server that is being started, on behalf of all who wait for it.
 type start struct {
@@ -163,6 +170,17 @@ func local(host string) bool {
 
 // Name is the name that the server was given.
 func (s *Server) Name() string { return s.name }
+
+// Optional is [Options.Optional].
+func (s *Server) Optional() bool { return s.opts.Optional }
+
+// Instructions are what the server said of its use when its tools were last listed. At
+// most 4 KiB of them are kept.
+func (s *Server) Instructions() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.words
+}
 
 // Err tells what is wrong with the description ([agent.InvalidInput]); nil for a
 // sound one, which need not be one of a server that is there.

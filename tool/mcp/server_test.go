@@ -55,6 +55,14 @@ var servers = map[string]func(){
 	"asks":     asks,
 	"neither":  neither,
 	"results":  func() { run(results()) },
+	"instructing": func() {
+		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)
+		s := sdk.NewServer(&sdk.Implementation{Name: "instructing", Version: "1"}, &sdk.ServerOptions{Instructions: words})
+		sdk.AddTool(s, &sdk.Tool{Name: "look"}, func(context.Context, *sdk.CallToolRequest, input) (*sdk.CallToolResult, any, error) {
+			return text("looked"), nil, nil
+		})
+		run(s)
+	},
 	"welcoming": func() {
 		fmt.Fprintln(os.Stderr, "Welcome to 1.0")
 		respond := answer(map[string]string{"initialize": initialized, "tools/list": oneTool})

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -101,6 +102,8 @@ func (w *web) unmet(ctx context.Context, err error) error {
 		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, time.Duration(slow), s.shown())}
 	case ctx.Err() != nil:
 		return s.errClosed()
+	case t.status() == http.StatusUnauthorized || t.status() == http.StatusForbidden: // another try changes nothing
+		return tool.Refuse("the MCP server %s refuses the handshake (%s): %s", s.name, s.shown(), t.said())
 	case t.status() >= 300:
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(t.said()), answer != nil || t.status() == http.StatusBadRequest})
 	case answer != nil:

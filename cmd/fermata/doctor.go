@@ -53,8 +53,9 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything that runs need, and say what to do",
 		Long: `Doctor looks at the server, its namespace, a worker, the store, the agents file
-with its models and their keys, and the shell. It changes nothing and shows no
-key. The exit status is 0 if all that is needed is there.`,
+with its models and their keys, MCP servers, which it asks for their tools, and the
+shell. It changes nothing and shows no key. The exit status is 0 if all that is
+needed is there.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod`,
 		Args: wants(0, "no argument"),
@@ -89,6 +90,7 @@ func (d *doctor) examine(ctx context.Context) error {
 		d.failed("agents", fileErr, "")
 	} else {
 		d.checkAgents()
+		d.checkServers(ctx)
 	}
 	status := error(nil)
 	for _, f := range d.findings {
@@ -226,6 +228,23 @@ func (d *doctor) checkAgents() {
 	}
 	if d.file.UsesShell() {
 		d.checkShell(d.file.Workspace(), warning)
+	}
+}
+
+// checkServers asks the MCP servers that agents use for their tools.
+func (d *doctor) checkServers(ctx context.Context) {
+	if d.file == nil {
+		return
+	}
+	for _, s := range d.file.AskServers(ctx) {
+		switch {
+		case s.Err == nil:
+			d.found("mcp", fine, fmt.Sprintf("%s lists %d tools", s.Name, s.Tools), "")
+		case s.Optional:
+			d.found("mcp", warning, s.Err.Error()+"; runs begin without its tools", "")
+		default:
+			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "mend it, or mark it optional: true if runs can do without")
+		}
 	}
 }
 

@@ -86,3 +86,33 @@ mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, elicit:
 	require.Equal(t, `{"a":{"action":"accept","content":{"pay":true}},"b":{"action":"accept","content":{"account":"giro"}}}`+"\n", string(paid))
 	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }
+
+// Doctor asks the servers that agents use for their tools, and run begins without an
+// optional one.
+func TestDoctorAsksServers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", `
+agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank", "mcp:gone", "mcp:far"]}}
+mcp:
+  bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, start_timeout: 1m, call_timeout: 30s}
+  gone: {command: [no-such-program], optional: true}
+  far: {url: "http://127.0.0.1:1/mcp", optional: true, start_timeout: 100ms}
+`)
+	b.write("clerk.yaml", "replies:\n  - {text: \"Done.\"}\n")
+	r := b.run("doctor")
+	require.Regexp(t, `(?m)^ok +mcp +bank lists 2 tools$`, r.out)
+	require.Regexp(t, `(?m)^warn +mcp +the MCP server gone can't be started .*: executable file not found in \$PATH; runs begin without its tools$`, r.out)
+	require.Regexp(t, `(?m)^warn +mcp +the MCP server far can't be reached .*; runs begin without its tools$`, r.out)
+	r = b.run("run", "clerk", "Hello.")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "Done.")
+
+	b.write("fermata.yaml", `
+agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:far"]}}
+mcp: {far: {url: "http://127.0.0.1:1/mcp", start_timeout: 100ms}}
+`)
+	r = b.run("doctor")
+	require.NotZero(t, r.exit)
+	require.Regexp(t, `(?m)^FAIL +mcp +the MCP server far can't be reached`, r.out)
+}

@@ -1,7 +1,9 @@
 package agentsfile
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -10,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
@@ -33,6 +37,12 @@ type serverEntry struct {
 	Plain   bool              `json:"plain"`
 
 	Resources bool `json:"resources"`
+	// Optional lets runs begin without the server's tools.
+	Optional bool `json:"optional"`
+	// StartTimeout and CallTimeout are how long the server may take; zero means the
+	// defaults of [mcp.Options].
+	StartTimeout agent.Duration `json:"start_timeout"`
+	CallTimeout  agent.Duration `json:"call_timeout"`
 	// Elicit is rounds or replay: how the server may ask people.
 	Elicit mcp.Elicit `json:"elicit"`
 
@@ -59,6 +69,9 @@ func (f *File) readServers(c *checker, part entry) {
 	}
 }
 
+// maxStart keeps the start of a server within the time that a run has to list tools.
+const maxStart = agent.Duration(5 * time.Minute)
+
 // fault is what is wrong with an entry as it stands, and where.
 func (e serverEntry) fault(name string) (field, text string) {
 	switch {
@@ -70,6 +83,10 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "plain", ".plain belongs to a server with a url"
 	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
 		return "elicit", ".elicit is " + quote(string(e.Elicit)) + ": write rounds, or replay where calls may be made again"
+	case e.StartTimeout < 0 || e.StartTimeout > maxStart:
+		return "start_timeout", fmt.Sprintf(".start_timeout is %s: write 1ms to %s", e.StartTimeout, maxStart)
+	case e.CallTimeout < 0:
+		return "call_timeout", fmt.Sprintf(".call_timeout is %s: write 1ms or more", e.CallTimeout)
 	case e.URL == "":
 		return "", ""
 	case len(e.Command) > 0:
@@ -92,7 +109,10 @@ func (e serverEntry) fault(name string) (field, text string) {
 }
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger) *mcp.Options {
-	return &mcp.Options{Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Elicit: e.Elicit, Logger: log}
+	return &mcp.Options{
+		Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Elicit: e.Elicit,
+		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
+	}
 }
 
 // open makes the server; it starts, or is reached, when it is first asked. What can
@@ -105,7 +125,7 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = within(e.Dir, program)
 	}
-	if _, err := exec.LookPath(program); err != nil {
+	if _, err := exec.LookPath(program); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.InvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
 	if info, err := os.Stat(e.Dir); err != nil || !info.IsDir() {
@@ -191,15 +211,57 @@ func (f *File) Open(log *slog.Logger) (*Kit, error) {
 		k.Tools = w.Tools()
 	}
 	for _, name := range servers {
-		entry := f.servers[name]
-		s, err := entry.open(name, log)
+		s, err := f.openServer(name, log)
 		if err != nil {
-			return nil, errors.Join(agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err), k.Close())
+			return nil, errors.Join(err, k.Close())
 		}
 		k.open = append(k.open, s)
 		k.Sources = append(k.Sources, s)
 	}
 	return k, nil
+}
+
+func (f *File) openServer(name string, log *slog.Logger) (*mcp.Server, error) {
+	entry := f.servers[name]
+	s, err := entry.open(name, log)
+	if err != nil {
+		return nil, agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)
+	}
+	return s, nil
+}
+
+// ServerState is what came of asking an MCP server for its tools.
+type ServerState struct {
+	Name     string
+	Tools    int
+	Optional bool
+	Err      error // why it has none
+}
+
+// AskServers asks all MCP servers that some agent uses for their tools, at the same time,
+// and ends them. The states are in the order of names.
+func (f *File) AskServers(ctx context.Context) []ServerState {
+	_, servers := f.uses()
+	states := make([]ServerState, len(servers))
+	var all sync.WaitGroup
+	for i, name := range servers {
+		all.Go(func() { states[i] = f.askServer(ctx, name) })
+	}
+	all.Wait()
+	return states
+}
+
+func (f *File) askServer(ctx context.Context, name string) ServerState {
+	state := ServerState{Name: name, Optional: f.servers[name].Optional}
+	s, err := f.openServer(name, nil)
+	if err != nil {
+		state.Err = err
+		return state
+	}
+	tools, err := s.List(ctx)
+	state.Tools, state.Err = len(tools), err
+	_ = s.Close() // it was asked, and nothing hangs on its end
+	return state
 }
 
 // Close closes the workspace and ends the servers.

@@ -45,8 +45,12 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	owner := s.ownerOf(c)
+	if owner == "" {
+		s.share()
+	}
 	var text string
-	err = s.with(ctx, func(l *link) error {
+	err = s.with(ctx, owner, func(l *link) error {
 		name, own, err := s.own(ctx, l, c.Tool)
 		defer l.peer.attend(ctx)()
 		switch {

@@ -17,10 +17,11 @@
 //
 // # A program
 //
-// It is started by the first List or Call and shared by all that follow, many at
-// once. When it has ended, the next List or Call starts it again. A call that it
-// dies under fails at once and says so: what the call did is not known, and it
-// is not made again. [Server.Close] ends it and all that it started: its input is
+// It is started by the first List or Call. Each session has one of its own, for many
+// calls at once, unless [Options.Per] says otherwise: what it keeps in mind of one
+// session is not for another. When it has ended, the next List or Call starts it again.
+// A call that it dies under fails at once and says so: what the call did is not known
+// ([tool.ErrUnknown]), and it is not made again. [Server.Close] ends it and all that it started: its input is
 // closed, a second later comes SIGTERM, another second later SIGKILL.
 //
 // It gets a short list of environment variables and [Options.Env], so that no
@@ -30,7 +31,9 @@
 //
 // # A URL
 //
-// A session is begun by the first List or Call and shared as a program is. When the
+// A session is begun by the first List or Call. Where the server gives it an id, it may
+// keep something in it, and each session of Fermata's has one of its own; else all share
+// one. When the
 // server has forgotten it, as after a restart, another is begun and the request made
 // in that: the server has told that it did nothing. A call that the connection breaks
 // under fails and says that nobody knows what it did; one that never left says that

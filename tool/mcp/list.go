@@ -32,7 +32,7 @@ const (
 
 // List asks the server for its tools, all pages of them.
 func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
-	err = s.with(ctx, func(l *link) error {
+	err = s.with(ctx, "", func(l *link) error {
 		if specs, _, err = s.list(ctx, l); err == nil {
 			words := cut(s.said(l.session.InitializeResult().Instructions), maxDescription)
 			s.mu.Lock()

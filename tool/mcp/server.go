@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -36,6 +38,9 @@ type Options struct {
 	// Optional lets a run begin without the server's tools where they can't be listed.
 	// Its model is told so.
 	Optional bool
+	// Per says who shares what the server keeps in mind: a process of a command, a session
+	// of a URL. Empty means [PerSession] where the server may keep something.
+	Per Per
 	// Elicit lets the server ask a person in the middle of a call where it could not;
 	// empty means [ElicitRounds] with a server that knows nothing but that.
 	Elicit Elicit
@@ -76,9 +81,10 @@ type Server struct {
 	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
-	words  string // see Instructions
-	live   *link  // the last one that started; it may have ended since
-	next   *start // one that is starting
+	words  string           // see Instructions
+	shared *slot            // what belongs to no session yet
+	slots  map[string]*slot // by session or run, see Options.Per
+	ending sync.WaitGroup   // of slots that were given up
 	closed bool
 }
 
@@ -86,14 +92,6 @@ var (
 	_ tool.Optional   = (*Server)(nil)
 	_ tool.Instructed = (*Server)(nil)
 )
-
-// start is a server that is being started, on behalf of all who wait for it.
-type start struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	link   *link
-	err    error
-}
 
 // New describes a server that is a command and starts nothing yet. name is the
 // first half of its tools' names: letters, digits and '-', single '_'. A fault in
@@ -130,12 +128,14 @@ func describe(name string, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{name: name, opts: *o}
+	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[string]*slot{}}
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")
 	} else if !slices.Contains([]Elicit{"", ElicitRounds, ElicitReplay}, s.opts.Elicit) {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: elicit is %q; it is %s or %s, or left out", name, s.opts.Elicit, ElicitRounds, ElicitReplay).At("mcp")
+	} else if !slices.Contains([]Per{"", PerSession, PerRun, PerWorker}, s.opts.Per) {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: per is %q; it is %s, %s or %s, or left out", name, s.opts.Per, PerWorker, PerSession, PerRun).At("mcp")
 	}
 	return s
 }
@@ -191,19 +191,26 @@ func (s *Server) Err() error { return s.fault }
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	next := s.next
+	all := append(slices.Collect(maps.Values(s.slots)), s.shared)
 	s.mu.Unlock()
-	if next != nil {
-		next.cancel()
-		<-next.done
+	for _, each := range all {
+		s.halt(each)
 	}
-	s.mu.Lock()
-	live := s.live
-	s.mu.Unlock()
 	if s.url != nil {
 		s.end(errHungUp)
 	}
-	if live != nil && !live.peer.stop() {
+	var stopping sync.WaitGroup
+	var stays atomic.Bool
+	for _, each := range all {
+		stopping.Go(func() {
+			if !s.stop(each) {
+				stays.Store(true)
+			}
+		})
+	}
+	stopping.Wait()
+	s.ending.Wait()
+	if stays.Load() {
 		return fmt.Errorf("the MCP server %s does not end", s.name)
 	}
 	return nil
@@ -226,13 +233,15 @@ func (s *Server) shown() string {
 
 // with does something over a link. A session that the server has forgotten is begun
 // anew, once: nothing was done in it. Nor was it in one that others have left, or where
-// the server refused the connection: it may be replaced just now.
-func (s *Server) with(ctx context.Context, do func(*link) error) error {
+// the server refused the connection: it may be replaced just now. owner is whose link it
+// is; empty for one that belongs to nobody.
+func (s *Server) with(ctx context.Context, owner string, do func(*link) error) error {
 	wait := patiently(min(s.opts.startTimeout(), awayTime))
 	for last := false; ; {
-		l, err := s.connected(ctx)
+		l, done, err := s.linked(ctx, owner)
 		if err == nil {
 			err = do(l)
+			done()
 		}
 		var gone forgotten
 		var refused away
@@ -288,57 +297,6 @@ func patiently(most time.Duration) func(context.Context, *slog.Logger) bool {
 // forgotten is the error of a request in a session that the server does not know any more.
 type forgotten struct{ error }
 
-// connected is the running server. Where there is none it is started, once for
-// all who ask; who does not want to wait any more leaves the others undisturbed.
-func (s *Server) connected(ctx context.Context) (*link, error) {
-	if s.fault != nil {
-		return nil, s.fault
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, s.errClosed()
-	}
-	if s.live != nil && s.live.peer.broken() == nil {
-		defer s.mu.Unlock()
-		return s.live, nil
-	}
-	next := s.next
-	if next == nil {
-		begin, cancel := lately(context.Background(), s.opts.startTimeout())
-		next = &start{cancel: cancel, done: make(chan struct{})}
-		s.next = next
-		go s.begin(begin, next)
-	}
-	s.mu.Unlock()
-	select {
-	case <-next.done:
-		return next.link, next.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the MCP server %s to start: %w", s.name, context.Cause(ctx))
-	}
-}
-
 func (s *Server) errClosed() error {
 	return tool.Refuse("the MCP server %s is closed", s.name)
-}
-
-func (s *Server) begin(ctx context.Context, next *start) {
-	defer next.cancel()
-	s.mu.Lock()
-	last := s.live
-	s.mu.Unlock()
-	if last != nil {
-		last.peer.retire()
-	}
-	next.link, next.err = s.dial(ctx)
-	s.mu.Lock()
-	if s.next = nil; next.err == nil {
-		s.live = next.link
-	}
-	s.mu.Unlock()
-	if next.err != nil {
-		s.log.Warn("MCP server did not start", "error", next.err)
-	}
-	close(next.done)
 }

@@ -38,23 +38,24 @@ var servers = map[string]func(){
 	"nameless": func() {
 		run(listing("a.b", "a_b", "plain", "sub/ölig", strings.Repeat("long", 30), strings.Repeat("long", 31), "_x"))
 	},
-	"many":     func() { run(listing(names(1001)...)) },
-	"endless":  endless,
-	"stubborn": stubborn,
-	"chatty":   chatty,
-	"deaf":     deaf,
-	"closing":  closing,
-	"odd":      odd,
-	"flood":    flood,
-	"web":      web,
-	"changing": changing,
-	"lasting":  lasting,
-	"asking":   asking,
-	"bare":     bare,
-	"wanting":  wanting,
-	"asks":     asks,
-	"neither":  neither,
-	"results":  func() { run(results()) },
+	"many":        func() { run(listing(names(1001)...)) },
+	"endless":     endless,
+	"stubborn":    stubborn,
+	"chatty":      chatty,
+	"deaf":        deaf,
+	"closing":     closing,
+	"odd":         odd,
+	"flood":       flood,
+	"web":         web,
+	"changing":    changing,
+	"lasting":     lasting,
+	"asking":      asking,
+	"bare":        bare,
+	"wanting":     wanting,
+	"asks":        asks,
+	"neither":     neither,
+	"results":     func() { run(results()) },
+	"remembering": func() { run(remembering()) },
 	"instructing": func() {
 		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)
 		s := sdk.NewServer(&sdk.Implementation{Name: "instructing", Version: "1"}, &sdk.ServerOptions{Instructions: words})
@@ -194,6 +195,17 @@ func addTrouble(add func(string, handler)) {
 		}
 		return text(fmt.Sprint(child.Process.Pid)), nil, nil
 	})
+}
+
+// remembering has a tool that says all that it was told.
+func remembering() *sdk.Server {
+	var told []string
+	s := sdk.NewServer(&sdk.Implementation{Name: "remembering", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "remember"}, func(_ context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
+		told = append(told, in.Text)
+		return text(strings.Join(told, ",")), nil, nil
+	})
+	return s
 }
 
 func names(n int) (list []string) {

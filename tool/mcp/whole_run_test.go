@@ -3,17 +3,20 @@
 package mcp_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/worker"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -77,4 +80,56 @@ func TestInstructions(t *testing.T) {
 	require.Less(t, len(told), 5<<10)
 	require.Contains(t, told, "…")
 	require.NotContains(t, told, "plain")
+}
+
+// A server that keeps state keeps it apart for each session, or each run, unless it is
+// said to serve all of the worker.
+func TestStateIsKeptApart(t *testing.T) {
+	for name, each := range map[string]struct {
+		per  mcp.Per
+		web  bool
+		o    *sdk.StreamableHTTPOptions
+		want string // what is remembered when a1, b1 and a2, of another run of a, have been said
+	}{
+		"by default":        {"", false, nil, "a1|b1|a1,a2"},
+		"per session":       {mcp.PerSession, false, nil, "a1|b1|a1,a2"},
+		"per run":           {mcp.PerRun, false, nil, "a1|b1|a2"},
+		"per worker":        {mcp.PerWorker, false, nil, "a1|a1,b1|a1,b1,a2"},
+		"over HTTP":         {"", true, nil, "a1|b1|a1,a2"},
+		"without sessions":  {"", true, &sdk.StreamableHTTPOptions{Stateless: true}, "a1|b1|a2"},
+		"HTTP for a worker": {mcp.PerWorker, true, nil, "a1|a1,b1|a1,b1,a2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r rig
+			if each.web {
+				handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return remembering() }, each.o)
+				r = reach(t, serveHTTP(t, handler).URL, mcp.Options{Per: each.per})
+			} else {
+				r = setup(t, "remembering", mcp.Options{Per: each.per})
+			}
+			var said []string
+			for _, call := range []tool.Call{{Session: "a", Run: "a/1"}, {Session: "b", Run: "b/1"}, {Session: "a", Run: "a/2"}} {
+				_, err := r.List(t.Context())
+				require.NoError(t, err)
+				call.Tool, call.Arguments = "tickets__remember", []byte(`{"text":"`+call.Session+call.Run[2:]+`"}`)
+				text, err := r.Call(t.Context(), &call)
+				require.NoError(t, err)
+				said = append(said, text)
+			}
+			require.Equal(t, each.want, strings.Join(said, "|"))
+		})
+	}
+	require.ErrorContains(t, mcp.New("x", []string{"y"}, &mcp.Options{Per: "tenant"}).Err(), `per is "tenant"; it is worker, session or run, or left out`)
+}
+
+// A server that many sessions use has a bounded number of processes.
+func TestProcessesAreBounded(t *testing.T) {
+	r := setup(t, "remembering", mcp.Options{})
+	for i := range 40 {
+		text, err := r.Call(t.Context(), &tool.Call{Session: fmt.Sprint("s", i), Tool: "tickets__remember", Arguments: []byte(`{"text":"x"}`)})
+		require.NoError(t, err)
+		require.Equal(t, "x", text)
+	}
+	require.Equal(t, 40, strings.Count(r.log.String(), "MCP server started"))
+	require.Eventually(t, func() bool { return strings.Count(r.log.String(), "MCP server of a session that rests was ended") == 8 }, soon, 5*time.Millisecond)
 }

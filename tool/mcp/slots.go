@@ -1,0 +1,234 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// Per says who shares a process, or a session over HTTP.
+type Per string
+
+const (
+	// PerSession keeps apart what a server keeps in mind of each session of Fermata's. A
+	// process that a session has not called for ten minutes is ended.
+	PerSession Per = "session"
+	// PerRun keeps it apart for each run of a session, too.
+	PerRun Per = "run"
+	// PerWorker lets all calls of this process share it. Choose it for servers that keep
+	// nothing, or nothing that one session may not know of another.
+	PerWorker Per = "worker"
+)
+
+const (
+	// maxSlots is how many sessions or runs have a process each. One more ends the one
+	// that rests for longest.
+	maxSlots = 32
+	// idleTime is how long one may rest.
+	idleTime = 10 * time.Minute
+)
+
+// slot is where one owner's server is.
+type slot struct {
+	live  *link  // the last one that started; it may have ended since
+	next  *start // one that is starting
+	busy  int    // who uses it
+	used  bool   // a call was made in it: it may keep something
+	since time.Time
+}
+
+// start is a server that is being started, on behalf of all who wait for it.
+type start struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	link   *link
+	err    error
+}
+
+// ownerOf is whose server a call is made in; empty where all share one.
+func (s *Server) ownerOf(c *tool.Call) string {
+	switch {
+	case s.opts.Per == PerWorker || c.Session == "":
+		return ""
+	case s.opts.Per == PerRun:
+		return c.Session + "/" + c.Run
+	}
+	return c.Session
+}
+
+// share notes that what belongs to nobody may keep something of a call.
+func (s *Server) share() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shared.used = true
+}
+
+// linked is the running server of an owner, until done is called.
+func (s *Server) linked(ctx context.Context, owner string) (l *link, done func(), err error) {
+	if owner != "" && s.url != nil && s.opts.Per == "" {
+		// Whether it keeps anything is known when it was met.
+		l, done, err := s.linked(ctx, "")
+		if err != nil || l.session.ID() == "" {
+			return l, done, err
+		}
+		done()
+	}
+	where, err := s.take(owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err = s.connected(ctx, where)
+	if err != nil {
+		s.release(owner, where)
+		return nil, nil, err
+	}
+	return l, func() { s.release(owner, where) }, nil
+}
+
+// take finds an owner's slot. A server that was only asked for its tools becomes that of
+// the first who calls it.
+func (s *Server) take(owner string) (*slot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where := s.shared
+	if owner != "" {
+		var ok bool
+		if where, ok = s.slots[owner]; !ok {
+			if len(s.slots) >= maxSlots && !s.evict() {
+				return nil, fmt.Errorf("the MCP server %s is used by %d sessions at once, and no more are served by this worker; nothing was done", s.name, maxSlots)
+			}
+			where = s.shared
+			if where.busy > 0 || where.used || s.closed {
+				where = &slot{}
+			} else {
+				s.shared = &slot{}
+			}
+			s.slots[owner] = where
+		}
+	}
+	where.busy++
+	return where, nil
+}
+
+func (s *Server) release(owner string, where *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	where.busy--
+	where.since = time.Now()
+	if owner != "" && where.busy == 0 {
+		time.AfterFunc(idleTime, func() { s.expire(owner, where) })
+	}
+}
+
+// expire ends what has rested for long.
+func (s *Server) expire(owner string, where *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots[owner] == where && where.busy == 0 && time.Since(where.since) >= idleTime {
+		s.drop(owner)
+	}
+}
+
+// evict ends what has rested for longest; false where all are used. The caller holds mu.
+func (s *Server) evict() bool {
+	oldest := ""
+	for owner, each := range s.slots {
+		if each.busy == 0 && (oldest == "" || each.since.Before(s.slots[oldest].since)) {
+			oldest = owner
+		}
+	}
+	if oldest == "" {
+		return false
+	}
+	s.drop(oldest)
+	return true
+}
+
+// drop gives up a slot that nobody uses. The caller holds mu.
+func (s *Server) drop(owner string) {
+	where := s.slots[owner]
+	delete(s.slots, owner)
+	if s.closed {
+		return // Close ends it
+	}
+	if where.live != nil {
+		where.live.peer.leave(errGivenUp) // its end is no news
+	}
+	s.ending.Go(func() {
+		s.halt(where)
+		s.stop(where)
+		s.log.Info("MCP server of a session that rests was ended")
+	})
+}
+
+// halt ends a start that is under way.
+func (s *Server) halt(where *slot) {
+	s.mu.Lock()
+	next := where.next
+	s.mu.Unlock()
+	if next != nil {
+		next.cancel()
+		<-next.done
+	}
+}
+
+// stop ends a slot's server. It tells whether that has ended.
+func (s *Server) stop(where *slot) bool {
+	s.mu.Lock()
+	live := where.live
+	s.mu.Unlock()
+	return live == nil || live.peer.stop()
+}
+
+// connected is the running server. Where there is none it is started, once for
+// all who ask; who does not want to wait any more leaves the others undisturbed.
+func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
+	if s.fault != nil {
+		return nil, s.fault
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, s.errClosed()
+	}
+	if where.live != nil && where.live.peer.broken() == nil {
+		defer s.mu.Unlock()
+		return where.live, nil
+	}
+	next := where.next
+	if next == nil {
+		begin, cancel := lately(context.Background(), s.opts.startTimeout())
+		next = &start{cancel: cancel, done: make(chan struct{})}
+		where.next = next
+		go s.begin(begin, where, next)
+	}
+	s.mu.Unlock()
+	select {
+	case <-next.done:
+		return next.link, next.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the MCP server %s to start: %w", s.name, context.Cause(ctx))
+	}
+}
+
+func (s *Server) begin(ctx context.Context, where *slot, next *start) {
+	defer next.cancel()
+	s.mu.Lock()
+	last := where.live
+	s.mu.Unlock()
+	if last != nil {
+		last.peer.retire()
+	}
+	next.link, next.err = s.dial(ctx)
+	s.mu.Lock()
+	if where.next = nil; next.err == nil {
+		where.live = next.link
+	}
+	s.mu.Unlock()
+	if next.err != nil {
+		s.log.Warn("MCP server did not start", "error", next.err)
+	}
+	close(next.done)
+}

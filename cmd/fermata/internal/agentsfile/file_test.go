@@ -217,16 +217,17 @@ func TestOpenNamesTheServer(t *testing.T) {
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
 }
 
-// How long a server may take is in the file, and within bounds.
+// How long a server may take, and for whom it is, is in the file and within bounds.
 func TestTimesOfServers(t *testing.T) {
 	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n"
-	write(t, head+"  x: {command: [cat], call_timeout: 90s, start_timeout: 1m}\n")
+	write(t, head+"  x: {command: [cat], call_timeout: 90s, start_timeout: 1m, per: run}\n")
 	_, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
 	for field, words := range map[string]string{
 		"start_timeout: 6m":  "mcp.x.start_timeout is 6m: write 1ms to 5m",
 		"start_timeout: -1s": "mcp.x.start_timeout is -1s: write 1ms to 5m",
 		"call_timeout: -1s":  "mcp.x.call_timeout is -1s: write 1ms or more",
+		"per: tenant":        `mcp.x.per is "tenant": write worker, session or run`,
 		"call_timeout: soon": "is not a duration",
 	} {
 		write(t, head+"  x: {command: [cat], "+field+"}\n")

@@ -43,6 +43,8 @@ type serverEntry struct {
 	// defaults of [mcp.Options].
 	StartTimeout agent.Duration `json:"start_timeout"`
 	CallTimeout  agent.Duration `json:"call_timeout"`
+	// Per is worker, session or run: who shares what the server keeps in mind.
+	Per mcp.Per `json:"per"`
 	// Elicit is rounds or replay: how the server may ask people.
 	Elicit mcp.Elicit `json:"elicit"`
 
@@ -83,6 +85,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "plain", ".plain belongs to a server with a url"
 	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
 		return "elicit", ".elicit is " + quote(string(e.Elicit)) + ": write rounds, or replay where calls may be made again"
+	case !slices.Contains([]mcp.Per{"", mcp.PerWorker, mcp.PerSession, mcp.PerRun}, e.Per):
+		return "per", ".per is " + quote(string(e.Per)) + ": write worker, session or run"
 	case e.StartTimeout < 0 || e.StartTimeout > maxStart:
 		return "start_timeout", fmt.Sprintf(".start_timeout is %s: write 1ms to %s", e.StartTimeout, maxStart)
 	case e.CallTimeout < 0:
@@ -110,7 +114,7 @@ func (e serverEntry) fault(name string) (field, text string) {
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger) *mcp.Options {
 	return &mcp.Options{
-		Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Elicit: e.Elicit,
+		Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
 	}
 }

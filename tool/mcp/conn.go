@@ -36,6 +36,8 @@ type conn struct {
 	in  *os.File // the server's standard input
 	out *os.File // and output
 	log *slog.Logger
+	// sieve is for lines that are no message.
+	sieve sieve
 
 	reader *bufio.Reader
 	queue  []json.RawMessage // the rest of a batch
@@ -47,7 +49,7 @@ type conn struct {
 }
 
 func newConn(in, out *os.File, log *slog.Logger) *conn {
-	return &conn{in: in, out: out, log: log, reader: bufio.NewReaderSize(out, 64<<10), turn: make(chan struct{}, 1)}
+	return &conn{in: in, out: out, log: log, sieve: sieve{log: log}, reader: bufio.NewReaderSize(out, 64<<10), turn: make(chan struct{}, 1)}
 }
 
 // Connect makes the connection its own transport.
@@ -66,6 +68,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		msg, err := jsonrpc.DecodeMessage(raw)
 		if err == nil {
 			return msg, nil
+		}
+		if !c.sieve.passes() {
+			continue
 		}
 		c.log.Warn("MCP server wrote a line that is no message", "line", cut(string(raw), maxShown), "error", err)
 	}

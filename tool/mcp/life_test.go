@@ -53,6 +53,19 @@ func TestLastWordsAreOfTheCall(t *testing.T) {
 	require.EqualError(t, err, "the MCP server tickets ended during the call (exit status 5); the call may or may not have had its effect; it wrote nothing to stderr meanwhile")
 }
 
+// What a server writes beside the protocol is logged up to a bound, and the rest counted.
+func TestFloodOfLines(t *testing.T) {
+	r := setup(t, "spewing", mcp.Options{})
+	require.Equal(t, "done", r.ok(t, "one", ""))
+	require.NoError(t, r.Close())
+	log := r.log.String()
+	for _, line := range []string{"MCP server says", "MCP server wrote a line that is no message"} {
+		require.Contains(t, log, line)
+		require.LessOrEqual(t, strings.Count(log, line), 1000)
+	}
+	require.Contains(t, log, "MCP server writes too much, leaving lines out")
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

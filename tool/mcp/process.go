@@ -68,7 +68,7 @@ func (s *Server) launch() (*process, error) {
 	}
 	p := &process{
 		server: s, cmd: cmd, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
-		stderr: &tail{clean: s.secrets, log: s.log}, exited: make(chan struct{}),
+		stderr: &tail{clean: s.secrets, log: s.log, sieve: sieve{log: s.log}}, exited: make(chan struct{}),
 	}
 	go p.watch()
 	return p, nil
@@ -277,10 +277,11 @@ func environment(more map[string]string) []string {
 }
 
 // tail keeps the last lines of what a server writes to its standard error, and
-// logs all of them.
+// logs them, up to a bound.
 type tail struct {
 	clean func(string) string
 	log   *slog.Logger
+	sieve sieve
 
 	mu   sync.Mutex
 	part string   // a line that is not whole yet
@@ -318,7 +319,9 @@ func (t *tail) add(line string) {
 	if line = t.line(line); line == "" {
 		return
 	}
-	t.log.Debug("MCP server says", "stderr", line)
+	if t.sieve.passes() {
+		t.log.Debug("MCP server says", "stderr", line)
+	}
 	t.last = append(t.last, line)
 	t.last = t.last[max(0, len(t.last)-maxWords):]
 	t.n++

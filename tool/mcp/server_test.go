@@ -38,23 +38,38 @@ var servers = map[string]func(){
 	"nameless": func() {
 		run(listing("a.b", "a_b", "plain", "sub/ölig", strings.Repeat("long", 30), strings.Repeat("long", 31), "_x"))
 	},
-	"many":        func() { run(listing(names(1001)...)) },
-	"endless":     endless,
-	"stubborn":    stubborn,
-	"chatty":      chatty,
-	"deaf":        deaf,
-	"closing":     closing,
-	"odd":         odd,
-	"flood":       flood,
-	"web":         web,
-	"changing":    changing,
-	"lasting":     lasting,
-	"asking":      asking,
-	"bare":        bare,
-	"wanting":     wanting,
-	"asks":        asks,
-	"neither":     neither,
-	"results":     func() { run(results()) },
+	"many":     func() { run(listing(names(1001)...)) },
+	"endless":  endless,
+	"stubborn": stubborn,
+	"chatty":   chatty,
+	"deaf":     deaf,
+	"closing":  closing,
+	"odd":      odd,
+	"flood":    flood,
+	"web":      web,
+	"changing": changing,
+	"lasting":  lasting,
+	"asking":   asking,
+	"bare":     bare,
+	"wanting":  wanting,
+	"asks":     asks,
+	"neither":  neither,
+	"results":  func() { run(results()) },
+	"spewing": func() {
+		respond := answer(map[string]string{"initialize": initialized, "tools/list": oneTool, "tools/call": oneAnswer})
+		read(func(line string) {
+			if strings.Contains(line, "tools/call") {
+				out, errs := bufio.NewWriter(os.Stdout), bufio.NewWriter(os.Stderr)
+				for i := range 100_000 {
+					fmt.Fprintln(out, "no message", i)
+					fmt.Fprintln(errs, "a remark", i)
+				}
+				out.Flush()
+				errs.Flush()
+			}
+			respond(line)
+		})
+	},
 	"remembering": func() { run(remembering()) },
 	"instructing": func() {
 		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)

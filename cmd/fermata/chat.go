@@ -106,7 +106,7 @@ func (r *runner) newChat(pressed <-chan struct{}) *chat {
 	}}
 	if r.json {
 		r.desk = asking.NewConsole(r.in, r.err, pressed) // the output is for programs
-		t.to = quiet{jsonLines{r.cli, nil}}
+		t.to = quiet{jsonLines{r.cli, nil, nil}}
 	} else {
 		t.to = r.teller()
 	}
@@ -177,7 +177,7 @@ func (t *chat) enter(run *fermata.Run) {
 	t.holding, t.after, t.rest = false, 0, ""
 	clear(t.passed)
 	if t.json {
-		t.to = quiet{jsonLines{t.cli, run}}
+		t.to = quiet{jsonLines{t.cli, run, nil}}
 	} else {
 		t.to = t.teller() // one knows one run's turns
 	}

@@ -187,6 +187,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 				continue
 			}
 			told = false
+			f.hear() // what came before the event: a quick call's remark would be late after it
 			if f.tell(e) {
 				return nil, errMoved
 			}

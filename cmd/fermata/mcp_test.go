@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -15,6 +17,9 @@ import (
 
 // payments is a file of the MCP server's, with a line for each payment.
 const payments = "payments"
+
+// sorting is a named pipe that the tool sort reads to its end before it begins.
+const sorting = "sorting"
 
 // serveMCP is an MCP server on standard input and output: it knows a ticket, and pays
 // when a person has agreed and named an account.
@@ -27,6 +32,14 @@ func serveMCP() {
 		func(context.Context, *mcp.CallToolRequest, args) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "The till is wrong"}}}, nil, nil
 		})
+	mcp.AddTool(s, &mcp.Tool{Name: "sort"}, func(ctx context.Context, req *mcp.CallToolRequest, _ args) (*mcp.CallToolResult, any, error) {
+		_, err := os.ReadFile(filepath.Join(os.Getenv(asMCP), sorting)) // a pipe: until somebody looks on
+		err = errors.Join(err, req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1, Message: "halfway"}))
+		for range 20 { // each is answered, and the note is heard meanwhile
+			err = errors.Join(err, req.Session.Ping(ctx, nil))
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "sorted"}}}, nil, err
+	})
 	s.AddTool(&mcp.Tool{Name: "pay", InputSchema: json.RawMessage(`{"type":"object"}`)}, payBill)
 	_ = s.Run(context.Background(), &mcp.StdioTransport{}) // its end is the client's to choose
 }
@@ -101,7 +114,7 @@ mcp:
 `)
 	b.write("clerk.yaml", "replies:\n  - {text: \"Done.\"}\n")
 	r := b.run("doctor")
-	require.Regexp(t, `(?m)^ok +mcp +bank lists 2 tools$`, r.out)
+	require.Regexp(t, `(?m)^ok +mcp +bank lists 3 tools$`, r.out)
 	require.Regexp(t, `(?m)^warn +mcp +the MCP server gone can't be started .*: executable file not found in \$PATH; runs begin without its tools$`, r.out)
 	require.Regexp(t, `(?m)^warn +mcp +the MCP server far can't be reached .*; runs begin without its tools$`, r.out)
 	r = b.run("run", "clerk", "Hello.")
@@ -115,4 +128,33 @@ mcp: {far: {url: "http://127.0.0.1:1/mcp", start_timeout: 100ms}}
 	r = b.run("doctor")
 	require.NotZero(t, r.exit)
 	require.Regexp(t, `(?m)^FAIL +mcp +the MCP server far can't be reached`, r.out)
+}
+
+// Programs hear of a tool's progress too, after its call.
+func TestProgressAsJSON(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", `
+agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank"]}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}}}
+`)
+	b.write("clerk.yaml", "replies:\n  - {calls: [{tool: bank__sort}]}\n  - {text: \"Done.\"}\n")
+	require.NoError(t, syscall.Mkfifo(filepath.Join(b.tmp, sorting), 0o600))
+	p := b.start("run", "clerk", "Sort.", "--json")
+	p.until("{") // it follows the run
+	require.NoError(t, os.WriteFile(filepath.Join(b.tmp, sorting), nil, 0))
+	r := p.wait()
+	require.Zero(t, r.exit, r.err)
+	var types []string
+	for line := range strings.Lines(r.out) {
+		var e struct {
+			Type string
+			Data struct{ Call, Text string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		if types = append(types, e.Type); e.Type == "call.progress" {
+			require.Equal(t, "t1.1 1: halfway", e.Data.Call+" "+e.Data.Text)
+		}
+	}
+	require.Contains(t, strings.Join(types, " "), "call.started call.progress ")
 }

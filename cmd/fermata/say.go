@@ -224,7 +224,7 @@ func (h *holder) awaitEffect(ctx context.Context, runs *fermata.Client, run *fer
 // outcome tells how a run rests or ended.
 func (c *cli) outcome(ctx context.Context, runs *fermata.Client, run *fermata.Run, o *agent.Outcome) error {
 	if c.json {
-		return c.told(ctx, runs, o, jsonLines{c, run})
+		return c.told(ctx, runs, o, jsonLines{c, run, nil})
 	}
 	return c.told(ctx, runs, o, c.teller())
 }

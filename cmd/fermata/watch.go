@@ -24,7 +24,7 @@ func (r *runner) watch(ctx context.Context) (err error) {
 	if r.terminal && !r.json {
 		return r.converse(ctx)
 	}
-	var to listener = jsonLines{r.cli, r.run}
+	var to listener = jsonLines{r.cli, r.run, &story.Remarks{}}
 	if !r.json {
 		to = r.storyteller()
 	}
@@ -161,13 +161,23 @@ func (r *runner) goesOn(what string) string {
 type jsonLines struct {
 	cli *cli
 	run *fermata.Run
+	// remarks are those of tools; nil leaves them out.
+	remarks *story.Remarks
 }
 
 func (j jsonLines) Event(e agent.Event) {
 	j.cli.line(fermata.Event{Event: e, Session: j.run.Session, Run: j.run.ID})
+	j.tell(j.remarks.Event(e))
 }
 
-func (j jsonLines) Live(live.Event)                 {}
+func (j jsonLines) Live(l live.Event) { j.tell(j.remarks.Live(l)) }
+
+func (j jsonLines) tell(list []live.Event) {
+	for _, l := range list {
+		j.cli.line(l)
+	}
+}
+
 func (j jsonLines) Waiting() bool                   { return false }
 func (j jsonLines) Flush()                          {}
 func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...) }

@@ -36,6 +36,7 @@ type Teller struct {
 	text     string // the last whole reply's
 	calls    map[string]*call
 	settled  []string // calls that have ended and are not told yet
+	remarks  *Remarks
 }
 
 // call is a tool call of the turn.
@@ -48,7 +49,7 @@ type call struct {
 
 // New returns a teller that writes to w.
 func New(w io.Writer, o Options) *Teller {
-	t := &Teller{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}}
+	t := &Teller{w: w, width: o.Width, early: map[int][]live.Event{}, calls: map[string]*call{}, remarks: &Remarks{}}
 	if o.Color {
 		t.style = colours
 	}
@@ -60,6 +61,7 @@ func New(w io.Writer, o Options) *Teller {
 
 // Event tells what an event says.
 func (t *Teller) Event(e agent.Event) {
+	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))
 	switch e.Type {
 	case agent.RunStarted:
 		if e.Started != nil && e.Started.Spec != nil {
@@ -122,9 +124,7 @@ func (t *Teller) Live(l live.Event) {
 	case l.Turn < t.turn:
 		// It comes too late: the event that it was a piece of is told already.
 	case l.Type == agent.CallProgress:
-		if t.style != (style{}) {
-			t.note("  %s", Line(l.Data.Text, t.width-2))
-		}
+		t.remarked(t.remarks.Live(l))
 	case l.Turn == t.answered:
 	case l.Type == agent.DeltaVoid:
 		if t.streamed.Len() > 0 {
@@ -134,6 +134,15 @@ func (t *Teller) Live(l live.Event) {
 	case l.Type == agent.DeltaText:
 		t.streamed.WriteString(l.Data.Text)
 		t.print(l.Data.Text)
+	}
+}
+
+// remarked tells remarks of tools, where people look on.
+func (t *Teller) remarked(list []live.Event) {
+	for _, l := range list {
+		if t.style != (style{}) {
+			t.note("  %s", Line(l.Data.Text, t.width-2))
+		}
 	}
 }
 

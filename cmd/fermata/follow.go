@@ -187,7 +187,6 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 				continue
 			}
 			told = false
-			f.hear() // what came before the event: a quick call's remark would be late after it
 			if f.tell(e) {
 				return nil, errMoved
 			}
@@ -240,6 +239,7 @@ func (f *follower) done(end *result, events <-chan agent.Event) bool {
 
 // tell tells an event, and whether it is one that ends the following.
 func (f *follower) tell(e agent.Event) bool {
+	f.hear() // what came before the event: a quick call's remark would be late after it
 	f.heard.event(e)
 	f.to.Event(e)
 	return f.until.after > 0 && e.Seq > f.until.after

@@ -155,8 +155,15 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 	case len(input) > maxSchema:
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
+	title, about := t.Title, t.Description
+	if title == "" && t.Annotations != nil {
+		title = t.Annotations.Title
+	}
+	if title != "" && title != t.Name && !strings.HasPrefix(about, title) {
+		about = strings.TrimSuffix(title+": "+about, ": ")
+	}
 	return agent.ToolSpec{
-		Name: name, Description: cut(s.said(t.Description), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
+		Name: name, Description: cut(s.said(about), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
 		// A claim of the server's: see the package comment.
 		ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
 	}, nil

@@ -74,7 +74,7 @@ var servers = map[string]func(){
 	"instructing": func() {
 		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)
 		s := sdk.NewServer(&sdk.Implementation{Name: "instructing", Version: "1"}, &sdk.ServerOptions{Instructions: words})
-		sdk.AddTool(s, &sdk.Tool{Name: "look"}, func(context.Context, *sdk.CallToolRequest, input) (*sdk.CallToolResult, any, error) {
+		sdk.AddTool(s, &sdk.Tool{Name: "look", Title: "Look around", Description: "Looks."}, func(context.Context, *sdk.CallToolRequest, input) (*sdk.CallToolResult, any, error) {
 			return text("looked"), nil, nil
 		})
 		run(s)

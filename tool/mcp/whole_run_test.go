@@ -80,6 +80,7 @@ func TestInstructions(t *testing.T) {
 	require.Less(t, len(told), 5<<10)
 	require.Contains(t, told, "…")
 	require.NotContains(t, told, "plain")
+	require.Equal(t, "Look around: Looks.", script.Requests()[0].Tools[0].Description, "titles are kept")
 }
 
 // A server that keeps state keeps it apart for each session, or each run, unless it is

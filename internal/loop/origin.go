@@ -161,8 +161,13 @@ func (s *step) listed(in Listed) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
-	if run := s.posted(s.Origin.Start.ID); run != "" {
-		s.fail(agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", s.Origin.Start.ID, run).At("id"))
+	message := inputMessage(s.Origin.Start, s.Origin.Brief)
+	if p, ok := s.Messages.posted(s.Origin.Start.ID, s.Run); ok {
+		err := p.Is(message.Sum())
+		if err == nil {
+			err = agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", p.ID, p.Run).At("id")
+		}
+		s.fail(asError(err))
 		return
 	}
 	spec := s.bounded(*s.Spec)
@@ -172,7 +177,7 @@ func (s *step) first() {
 		s.fail(err)
 		return
 	}
-	s.post(s.Origin.Start.ID)
+	s.post(message.ID, message.Sum())
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
 	for _, h := range s.Holds.List {
@@ -182,7 +187,7 @@ func (s *step) first() {
 	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
 		s.Turn.anew(agent.CompactedForCarry)
 	}
-	s.firstWord(inputMessage(s.Origin.Start, s.Origin.Brief))
+	s.firstWord(message)
 	if s.Origin.Start.Park != nil {
 		s.park(*s.Origin.Start.Park, agent.ByOperator, "")
 	}

@@ -94,7 +94,7 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	in := Opened{Spec: &spec}
 	for i := range 1000 {
-		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36)})
+		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Sum: "0a1b2c3d"})
 	}
 	p.must(in)
 	p.settles()

@@ -40,6 +40,7 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
+	w.Background = w.Background && s.Spec.Lifecycle // else it was not offered, and nobody could wait
 	s.Load.start(s.Task, s.startInJSON(c))
 	grant := s.grantFor(session, sub)
 	waits := c.ID

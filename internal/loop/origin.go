@@ -246,7 +246,8 @@ func (s *step) opening() {
 	e.Recovered, e.Lost = p.Recovered, p.Lost
 	s.record(agent.Event{Type: agent.RunStarted, Started: &e})
 	if p.Forked != nil {
-		// The counters go on, so that the ids of calls stay apart; the limits are new.
+		// The numbers go on, so that the ids of calls stay apart; limits and outcome are the
+		// run's own.
 		s.Turn.goesOn(p.Turn)
 		s.Budget.began(p.Turn)
 		s.Calls.goesOn(p.Tools)

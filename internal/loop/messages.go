@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -275,7 +276,22 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 	case s.hears(o.Topic):
 		return s.queue(o, in.ID)
 	}
-	return s.refuseAs(agent.Stale, "topic", "the run does not wait for such an event of topic %s", o.Topic)
+	return s.unawaited(o)
+}
+
+// unawaited refuses an event that the run does not take: it says whether it is for the
+// topic or for the payload.
+func (s *step) unawaited(o agent.EmitOrder) error {
+	topics := slices.Concat(s.Park.topics(), s.topics())
+	switch known := slices.Contains(topics, o.Topic); {
+	case known && s.Park.Met != nil:
+		return s.refuseAs(agent.Stale, "topic", "what the run waits for has come already")
+	case known:
+		return s.refuseAs(agent.Stale, "payload", "the run waits for an event of topic %s with another payload: this one does not match what its conditions ask for", o.Topic)
+	case len(topics) > 0:
+		return s.refuseAs(agent.Stale, "topic", "the run does not wait for topic %s; it waits for %s", o.Topic, strings.Join(topics, ", "))
+	}
+	return s.refuseAs(agent.Stale, "topic", "the run does not wait for topic %s, nor for any other", o.Topic)
 }
 
 // queue takes an event, which has turns of its own.

@@ -179,7 +179,7 @@ func (s *step) resume(o agent.ResumeOrder) error {
 		return s.refuseAs(agent.NeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
 	}
 	if s.Holds.own() == nil && s.Park == nil {
-		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer those")
+		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer %s", strings.Join(s.restingBelow(), ", "))
 	}
 	message := agent.TextMessage(agent.RoleUser, o.Message)
 	if message.By = o.By; o.Message != "" && !s.mayWait(message) {

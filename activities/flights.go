@@ -78,6 +78,16 @@ func (f *Flights) Heard(h agent.Heard) {
 	}
 }
 
+// unproved is a hold of which only a broker tells, to which others may be able to write: an
+// end counts as an interrupt. A run that is interrupted hears from the run above it that it
+// is at an end, or that nobody holds it.
+func unproved(h agent.Heard) agent.Heard {
+	if h.Verb == agent.Cancel {
+		h.Verb = agent.Interrupt
+	}
+	return h
+}
+
 // GiveUp gives up what this process has in flight of a session, and of none below it: its
 // run wants nothing of it any more. Other processes hear it from the server.
 func (f *Flights) GiveUp(session string) {
@@ -101,7 +111,7 @@ func (f *Flights) follow(session string) (leave func()) {
 	defer f.mu.Unlock()
 	one := f.roots[root]
 	if one == nil {
-		one = &followed{leave: f.Others.Follow(root, func(h agent.Heard) { go f.Heard(h) })}
+		one = &followed{leave: f.Others.Follow(root, func(h agent.Heard) { go f.Heard(unproved(h)) })}
 		f.roots[root] = one
 	}
 	one.steps++

@@ -50,3 +50,25 @@ func TestAProcessFollowsTheTreesThatItWorksFor(t *testing.T) {
 		require.Empty(t, r.hear)
 	})
 }
+
+// What comes over a broker may be forged: it stops a step, and ends no run. Its own run
+// learns from above whether it is held, or at an end.
+func TestABrokerEndsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &roots{hear: map[string]func(agent.Heard){}}
+		f := NewFlights()
+		f.Others = r
+		below, leave := f.enter(t.Context(), "a/scout-1", nil)
+		r.hear["a"](agent.Heard{Session: "a", N: 1, Verb: agent.Cancel})
+		synctest.Wait()
+		require.Equal(t, agent.Heard{Session: "a", N: 1, Verb: agent.Interrupt}, *heldBy(below))
+		leave()
+		late, leave := f.enter(t.Context(), "a/scout-1", nil)
+		require.Equal(t, agent.Interrupt, heldBy(late).Verb, "as it begins")
+		leave()
+		own, leave := f.enter(t.Context(), "b/scout-1", nil)
+		f.Hold(agent.Heard{Session: "b", N: 1, Verb: agent.Cancel})
+		require.Equal(t, agent.Cancel, heldBy(own).Verb, "a run in this process said so itself")
+		leave()
+	})
+}

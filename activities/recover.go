@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -164,12 +163,14 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 		return state, err
 	}
 	state.Log.Tail = open.Events
-	state, _, err = loop.Step(state, loop.Moment{At: closedAt(closed.GetWorkflowExecutionInfo())}, cutOf(closed.GetWorkflowExecutionInfo()))
+	state, _, err = loop.Step(state, momentOf(closed.GetWorkflowExecutionInfo()), cutOf(closed.GetWorkflowExecutionInfo()))
 	return state, err
 }
 
-func closedAt(info *workflowpb.WorkflowExecutionInfo) time.Time {
-	return info.GetCloseTime().AsTime().UTC()
+// momentOf is the end of an execution that was closed from outside. No history has that
+// step, so this build decides it as it does what it begins.
+func momentOf(info *workflowpb.WorkflowExecutionInfo) loop.Moment {
+	return loop.Moment{At: info.GetCloseTime().AsTime().UTC(), Revision: loop.Revision}
 }
 
 func cutOf(info *workflowpb.WorkflowExecutionInfo) loop.Cut {

@@ -154,7 +154,7 @@ func (d *Deeds) observed(ctx context.Context, call *tool.Call, trace agent.Trace
 func (d *Deeds) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.Logger.ErrorContext(ctx, "tool panicked", "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			d.Logger.ErrorContext(ctx, "tool panicked", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("the tool panicked: %v", p)
 		}
 	}()

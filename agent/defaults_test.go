@@ -2,6 +2,9 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,4 +63,18 @@ func TestReasonsAreAnOpenSet(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"v":1,"type":"outcome","status":"failed","reason":"moon_phase","moon":"full","error":{"code":"moon_phase","message":"wait"}}`), &o))
 	require.Equal(t, "moon_phase", o.Reason)
 	require.Equal(t, Code("moon_phase"), CodeOf(o.Err()))
+}
+
+// docs/limits.md tells the turns of each profile, and which limits take them away.
+func TestTheDocumentedTurnsOfProfiles(t *testing.T) {
+	page, err := os.ReadFile("../docs/limits.md")
+	require.NoError(t, err)
+	var turns []string
+	for _, p := range []Profile{ProfileToolUsing, ProfileResearcher, ProfileVerifier, ProfileCompleter} {
+		turns = append(turns, fmt.Sprintf("`%s` %d", p, Definition{Profile: p}.WithDefaults().Limits.OwnTurns))
+	}
+	row := "| turns of a run | " + strings.Join(turns, ", ") + "; none if the definition sets `limits.turns` |"
+	require.True(t, strings.Contains(string(page), row), "docs/limits.md: %s", row)
+	started := Definition{}.WithDefaults().Limits.Lower(Limits{Turns: 200})
+	require.Equal(t, []int{200, 50}, []int{started.Turns, started.OwnTurns}, "a start only lowers what the definition has")
 }

@@ -87,7 +87,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is tells whether target is this error's code.
 func (e *Error) Is(target error) bool { c, ok := target.(Code); return ok && c == e.Code }
 
-// CodeOf is the code of an error; [Internal] where it has none, empty for nil.
+// CodeOf returns the code of an error: [Internal] if it has none, empty for nil. It also
+// reads the code of a run that failed from an error of Temporal's SDK, as a workflow gets
+// it that starts a run as its child, or a client that waits for one.
 func CodeOf(err error) Code {
 	var e *Error
 	var c Code
@@ -98,6 +100,22 @@ func CodeOf(err error) Code {
 		return e.Code
 	case errors.As(err, &c):
 		return c
+	}
+	return typeOf(err)
+}
+
+// typeOf is the code that an application error of Temporal's carries as its type. The SDK
+// is not imported here: this package is for everybody.
+func typeOf(err error) Code {
+	var typed interface {
+		error
+		Type() string
+	}
+	for errors.As(err, &typed) {
+		if c := Code(typed.Type()); c.Known() {
+			return c
+		}
+		err = errors.Unwrap(typed)
 	}
 	return Internal
 }

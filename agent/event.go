@@ -85,6 +85,8 @@ type Resumed struct {
 	// Event and Payload are what triggered it.
 	Event string `json:"event,omitempty"`
 	Fresh bool   `json:"fresh,omitempty"`
+	// Renewed tells that all limits count from here anew: a daemon was woken.
+	Renewed bool `json:"renewed,omitempty"`
 }
 
 // Answered says what became of a request, and by whom.

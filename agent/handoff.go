@@ -29,8 +29,11 @@ type Handoff struct {
 	// Tree is what the agent has used with all below it.
 	Tree Tally `json:"tree,omitzero"`
 	Left Left  `json:"left"`
-	// Confidence is 0 to 1: how sure the summary is to be right.
+	// Confidence is 0 to 1: how sure the summary is to be right. ConfidenceBy says who gives
+	// the number: the model, or a rule that measures nothing. It is 0.78 then if the agent
+	// has said or done something, and else 0.45. Empty means whoever wrote the handoff.
 	Confidence   float64      `json:"confidence"`
+	ConfidenceBy SummarisedBy `json:"confidence_by,omitempty"`
 	SummarisedBy SummarisedBy `json:"summarised_by"`
 	Children     []Handoff    `json:"children,omitempty"`
 }
@@ -64,7 +67,7 @@ type Left struct {
 	Cost   USD   `json:"cost_usd,omitempty"`
 }
 
-// SummarisedBy is who wrote a summary.
+// SummarisedBy is who wrote a summary, or says how sure it is.
 type SummarisedBy string
 
 // The writers of summaries.

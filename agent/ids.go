@@ -91,6 +91,17 @@ type Numbers struct {
 type Post struct {
 	ID  string `json:"id"`
 	Run string `json:"run"`
+	// Sum is the sum of what was said: see [Message.Sum] and [EmitOrder.Sum].
+	Sum string `json:"sum"`
+}
+
+// Is reports whether the post is of what has this sum. The error is [InvalidInput] if the
+// session knows something else by the id.
+func (p Post) Is(sum string) error {
+	if p.Sum == sum {
+		return nil
+	}
+	return Errorf(InvalidInput, "id %s is that of something else, which run %s has; use a new id for what is new", p.ID, p.Run).At("id")
 }
 
 // SuspensionID is the name of a session's n-th suspension.

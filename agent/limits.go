@@ -4,9 +4,10 @@ package agent
 // each is granted a part, and asks for more. A zero limit is none, but for OwnTurns,
 // Agents and Depth. A run that has used one up fails with the limit's code, or asks.
 type Limits struct {
-	// Turns is how many model calls the tree makes, exactly (catalogue X-18).
+	// Turns is how many turns the tree takes, exactly (catalogue X-18). A turn is one reply
+	// of the model and the calls that it asks for; a summary is none.
 	Turns int `json:"turns,omitempty"`
-	// OwnTurns is how many model calls the run itself makes; zero means the profile's,
+	// OwnTurns is how many turns the run itself takes; zero means the profile's,
 	// and no limit where Turns is set.
 	OwnTurns int `json:"own_turns,omitempty"`
 	// Tokens counts input and output over all turns. A call that was begun is paid: the

@@ -141,27 +141,31 @@ func (c *Client) lastAgent(ctx context.Context, session string) (string, error) 
 	return name, nil
 }
 
-// taken is the run of a session that has a message already; nil where the store
-// knows of none.
-func (c *Client) taken(ctx context.Context, session, id string) *Run {
+// taken is the run of a session that has a message already; nil if the store knows of
+// none. It refuses another message under the id.
+func (c *Client) taken(ctx context.Context, session string, order agent.SendOrder) (*Run, error) {
 	if c.log == nil {
-		return nil
+		return nil, nil
 	}
 	head, err := c.log.Head(ctx, session)
 	if err != nil {
-		return nil // the run itself looks again
+		return nil, nil // the run itself looks again
 	}
 	for _, p := range head.Posts {
-		if p.ID == id {
-			return &Run{client: c, Session: session, ID: p.Run}
+		if p.ID == order.ID {
+			said := agent.TextMessage(agent.RoleUser, order.Text)
+			return &Run{client: c, Session: session, ID: p.Run}, p.Is(said.Sum())
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // next begins the session's next run with what was to be said.
 func (c *Client) next(ctx context.Context, session string, order agent.SendOrder, name string) (*Run, error) {
-	if run := c.taken(ctx, session, order.ID); run != nil {
+	switch run, err := c.taken(ctx, session, order); {
+	case err != nil:
+		return nil, fmt.Errorf("send to session %s refused: %w", session, err)
+	case run != nil:
 		return run, nil
 	}
 	start, err := c.nextStart(ctx, session, order, name)

@@ -13,6 +13,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // A live run takes a message (OA-111, HA-99).
@@ -54,6 +55,22 @@ func TestSendBeginsTheNextRun(t *testing.T) {
 	require.Equal(t, want, begun)
 	_, err = New(f, nil).Send(t.Context(), "a/b-1", "go on", nil)
 	require.ErrorIs(t, err, agent.Closed, "nobody but its parent begins a child")
+}
+
+// What a run of the session has taken under an id is not said again in the next run, and
+// another message under that id is refused (HA-95).
+func TestSendUnderAKnownID(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	said := agent.TextMessage(agent.RoleUser, "go on")
+	require.NoError(t, dir.PutHead(t.Context(), store.Head{V: 1, Session: "a", Version: 1, Posts: []agent.Post{{ID: "m-1", Run: "01a0", Sum: said.Sum()}}}))
+	c := New(atEnd(t), &Options{Store: dir})
+	run, err := c.Send(t.Context(), "a", "go on", &SendOptions{ID: "m-1"})
+	require.NoError(t, err)
+	require.Equal(t, "01a0", run.ID)
+	_, err = c.Send(t.Context(), "a", "stop", &SendOptions{ID: "m-1"})
+	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorContains(t, err, "id m-1 is that of something else, which run 01a0 has")
 }
 
 // Where there is no session a message begins one, for the agent that it names, or

@@ -202,7 +202,7 @@ func TestSayOrLeave(t *testing.T) {
 				}
 				require.Equal(t, f.said, left)
 				for i, command := range left {
-					require.Equal(t, f.ids[i], command.Common().ID)
+					require.Equal(t, f.ids[i], command.Common().ID+"-"+agent.SumOf(command))
 				}
 				require.Equal(t, "m-1", left[4].Common().ID)
 			})

@@ -118,7 +118,7 @@ func (s *stage) team(t *testing.T, script *testsuite.Script, tools ...tool.Tool)
 	w, err := worker.New(s.temporal, &worker.Options{
 		TaskQueue: s.queue, Tools: tools, Store: s.dir, Logger: zap.NewNop(), Models: map[string]model.Model{"script": script}, Temporal: stopsSoon,
 		Agents: []agent.Definition{
-			{Name: "tester", Model: "script", Tools: []string{"echo"}, Agents: []agent.SubAgent{{Agent: "helper"}}, Limits: agent.Limits{Turns: 1000}},
+			{Name: "tester", Model: "script", Tools: []string{"echo"}, Agents: []agent.SubAgent{{Agent: "helper"}}, Lifecycle: true, Limits: agent.Limits{Turns: 1000}},
 			{Name: "helper", Model: "script", Tools: []string{"echo"}},
 		},
 	})

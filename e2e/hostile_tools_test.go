@@ -168,7 +168,7 @@ func TestHostileBreadth(t *testing.T) {
 			calls = append(calls, model.Call("", "subagent__hand", fmt.Sprintf(`{"task":"work","context":"%d","background":true}`, i)))
 		}
 		return asksFor(calls...)
-	}, nil, agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "hand"}}}, agent.Definition{Name: "hand"})
+	}, nil, agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "hand"}}, Lifecycle: true}, agent.Definition{Name: "hand"})
 	run := s.begin(t, "go", nil)
 	_, count := s.ends(t, run, agent.Completed)
 	require.Equal(t, most, count[agent.ChildStarted])
@@ -208,7 +208,7 @@ func TestHostileSpawn(t *testing.T) {
 		}
 		<-ctx.Done()
 		return nil
-	}, nil, agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "tester"}}})
+	}, nil, agent.Definition{Name: "tester", Agents: []agent.SubAgent{{Agent: "tester"}}, Lifecycle: true})
 	run := s.begin(t, "go", nil)
 	select {
 	case <-many:

@@ -32,7 +32,7 @@ func (s *stage) parkable() *worker.Options {
 		TaskQueue: s.queue, Store: s.store, Logger: zap.NewNop(), Temporal: stopsSoon, Live: s,
 		Models: map[string]model.Model{"script": script}, Tools: []tool.Tool{echo(nil)},
 		Agents: []agent.Definition{
-			{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool, "echo"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"echo"}}}, Agents: []agent.SubAgent{{Agent: "helper"}}},
+			{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool, "echo"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"echo"}}}, Agents: []agent.SubAgent{{Agent: "helper"}}, Lifecycle: true},
 			{Name: "helper", Model: "script", Tools: []string{agent.AskUserTool}},
 			{Name: "desk", Model: "script", Tools: []string{"echo"}, Daemon: &agent.Daemon{}},
 		},

@@ -29,7 +29,7 @@ func deepTree(n, long int) agent.Handoff {
 			Done: item("did"), InFlight: item("does"), NotBegun: item("will"), Failed: item("failed"),
 			OpenQuestions: []string{"q " + text}, Decisions: []string{"d", "d " + text}, Evidence: []agent.Evidence{{Kind: "file", Ref: "a.go", Note: text}},
 			Usage: agent.Usage{Input: 1_234_567, Output: 123_456, CacheRead: 123_456, CacheWrite: 12_345, Reasoning: 12_345}, Cost: 412_345,
-			Left: agent.Left{Turns: 12, Tokens: 123_456, Cost: 1_587_655}, Confidence: 0.78, SummarisedBy: agent.ByModel,
+			Left: agent.Left{Turns: 12, Tokens: 123_456, Cost: 1_587_655}, Confidence: 0.78, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByModel,
 		}
 		n--
 		for i := 0; i < 3 && n > 0; i++ {
@@ -47,7 +47,7 @@ func agentsOf(h agent.Handoff) (out []agent.Handoff) {
 	for one := range h.All() {
 		out = append(out, agent.Handoff{
 			V: one.V, Session: one.Session, Run: one.Run, Agent: one.Agent, Status: one.Status, Usage: one.Usage, Cost: one.Cost,
-			Left: one.Left, Confidence: one.Confidence, SummarisedBy: one.SummarisedBy,
+			Left: one.Left, Confidence: one.Confidence, ConfidenceBy: one.ConfidenceBy, SummarisedBy: one.SummarisedBy,
 		})
 	}
 	return out
@@ -246,7 +246,7 @@ func drawTree(t *rapid.T, session string, depth int) agent.Handoff {
 	h := agent.Handoff{
 		V: 1, Session: session, Run: "01", Agent: "a", Status: rapid.SampledFrom([]agent.Status{agent.Completed, agent.Stopped}).Draw(t, "status"),
 		Task: drawText(t, "task", 3000), Reason: drawText(t, "reason", 3000), Summary: drawText(t, "summary", 100_000), OpenQuestions: drawTexts(t, "questions"), Decisions: drawTexts(t, "decisions"),
-		Cost: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost")), Confidence: 0.5, SummarisedBy: agent.ByRule,
+		Cost: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost")), Confidence: 0.5, ConfidenceBy: agent.ByModel, SummarisedBy: agent.ByRule,
 	}
 	for _, list := range []*[]agent.Item{&h.Done, &h.InFlight, &h.NotBegun, &h.Failed} {
 		for _, what := range drawTexts(t, "items") {

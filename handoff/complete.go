@@ -43,7 +43,7 @@ func Complete(h agent.Handoff, said string) agent.Handoff {
 		h = tell(h, a)
 	} else {
 		h.Summary, h.Confidence = rule(h)
-		h.SummarisedBy = agent.ByRule
+		h.ConfidenceBy, h.SummarisedBy = agent.ByRule, agent.ByRule
 	}
 	h.Summary = cut(h.Summary, maxSummary)
 	h.Done, h.InFlight = itemsOf(h.Session, h.Done), itemsOf(h.Session, h.InFlight)
@@ -61,7 +61,8 @@ func tell(h agent.Handoff, a account) agent.Handoff {
 	h.OpenQuestions = unite(h.OpenQuestions, a.questions, folded)
 	h.Decisions = unite(h.Decisions, a.decisions, folded)
 	h.Evidence = unite(h.Evidence, a.evidence, func(e agent.Evidence) string { return e.Kind + " " + folded(e.Ref) })
-	h.Summary, h.Confidence, h.SummarisedBy = a.summary, a.confidence, agent.ByModel
+	h.Summary, h.SummarisedBy = a.summary, agent.ByModel
+	h.Confidence, h.ConfidenceBy = a.confidence, a.confidenceBy
 	return h
 }
 

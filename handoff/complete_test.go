@@ -16,7 +16,7 @@ func TestWhatTheModelSaysIsAdded(t *testing.T) {
 	before := skeleton()
 	h := Complete(before, goodAnswer)
 	require.Equal(t, agent.ByModel, h.SummarisedBy)
-	require.Equal(t, 0.9, h.Confidence)
+	require.Equal(t, []any{0.9, agent.ByModel}, []any{h.Confidence, h.ConfidenceBy})
 	require.Equal(t, "The flights are found, the hotel is **not** certain.\n\n# Next\nAsk Hotel Roma.", h.Summary)
 	require.Equal(t, []agent.Item{
 		{What: "flight_search succeeded", Ref: "t3.1", By: "trip-42"},
@@ -41,7 +41,7 @@ func TestTheModelCantChangeWhatTheRuntimeKnows(t *testing.T) {
 	require.Equal(t, []agent.Item{{What: "flight_search succeeded", Ref: "t3.1", By: "trip-42"}, {What: "All", By: "trip-42"}}, h.Done,
 		"what failed and what is in flight is not done, whatever the model says")
 	h.Done, known.Done = nil, nil
-	h.Summary, h.Confidence, h.SummarisedBy, h.V = known.Summary, known.Confidence, known.SummarisedBy, known.V
+	h.Summary, h.Confidence, h.ConfidenceBy, h.SummarisedBy, h.V = known.Summary, known.Confidence, known.ConfidenceBy, known.SummarisedBy, known.V
 	h.InFlight, h.Failed = known.InFlight, known.Failed // they have got By
 	require.Equal(t, known, h)
 }
@@ -69,7 +69,7 @@ func TestWaysToSayIt(t *testing.T) {
 		require.Equal(t, agent.ByModel, h.SummarisedBy, name)
 		require.Equal(t, "x", h.Summary, name)
 		require.Equal(t, []agent.Item{{What: "y", By: "s"}}, h.Done, name)
-		require.Equal(t, 0.78, h.Confidence, name)
+		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, "%s: the model gave no number", name)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestAnswersOfNoUse(t *testing.T) {
 		h := Complete(skeleton(), said)
 		require.Equal(t, agent.ByRule, h.SummarisedBy, "%.40s", said)
 		require.Equal(t, "Next I will book the hotel.", h.Summary, "%.40s", said)
-		require.Equal(t, 0.78, h.Confidence, "%.40s", said)
+		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, "%.40s", said)
 		require.Len(t, h.Done, 1)
 		require.Equal(t, "trip-42", h.Done[0].By)
 	}
@@ -100,7 +100,7 @@ func TestPartsThatCantBeRead(t *testing.T) {
 	} {
 		h := Complete(agent.Handoff{Session: "s"}, `{"summary":"x",`+part+`}`)
 		require.Equal(t, "x\n[not all of the model's answer could be read: "+want+"]", h.Summary)
-		require.Equal(t, 0.78, h.Confidence)
+		require.Equal(t, []any{0.78, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy})
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSummariesByRule(t *testing.T) {
 	} {
 		h := Complete(c.h, "")
 		require.Equal(t, c.summary, h.Summary, name)
-		require.Equal(t, c.confidence, h.Confidence, name)
+		require.Equal(t, []any{c.confidence, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy}, name)
 		require.Equal(t, agent.ByRule, h.SummarisedBy, name)
 		require.Equal(t, 1, h.V)
 		require.NotEmpty(t, h.Task)

@@ -49,7 +49,7 @@ func children() []agent.Handoff {
 	end := func(n string, status agent.Status, change func(o *agent.Outcome)) agent.Handoff {
 		o := agent.Outcome{V: 1, Type: "outcome", Session: "trip-42/" + n, Run: "02" + n, Agent: "scout", Status: status, Reason: string(status), Turns: 2, Usage: agent.Usage{Input: 10, Output: 5}, Cost: 100}
 		change(&o)
-		h := OfOutcome(o)
+		h := OfOutcome(o, "")
 		h.Task = "Look at " + n
 		return h
 	}

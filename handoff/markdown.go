@@ -29,7 +29,7 @@ func blocks(h agent.Handoff, number string) []string {
 		heading(h, number),
 		fmt.Sprintf("Session %s, run %s. Task: %s", inline(h.Session), inline(h.Run), inline(h.Task)),
 		quote(h.Summary),
-		fmt.Sprintf("Summed up by %s, confidence %.2f.", inline(string(h.SummarisedBy)), h.Confidence),
+		fmt.Sprintf("Summed up by %s. Confidence %.2f by %s.", inline(string(h.SummarisedBy)), h.Confidence, inline(string(h.ConfidenceBy))),
 	}
 	for _, l := range lists(h) {
 		if len(l.entries) > 0 {

@@ -8,9 +8,9 @@ import (
 
 // OfOutcome folds a child in that ended by itself. One that was stopped has its
 // own handoff; of the others this is what they left behind, partial as it may be
-// (catalogue HX-80). An outcome does not tell its task, nor what it had left:
-// whoever folds it in sets them.
-func OfOutcome(o agent.Outcome) agent.Handoff {
+// (catalogue HX-80). An outcome tells neither its task nor what it had left: task is
+// what whoever folds it in knows of it, empty if nothing.
+func OfOutcome(o agent.Outcome, task string) agent.Handoff {
 	if o.Status == agent.Stopped && o.Handoff != nil {
 		h := *o.Handoff
 		h.Session, h.Run, h.Agent, h.Status = o.Session, o.Run, o.Agent, o.Status
@@ -19,8 +19,8 @@ func OfOutcome(o agent.Outcome) agent.Handoff {
 	}
 	h := agent.Handoff{
 		V: agent.Version, Session: o.Session, Run: o.Run, Agent: o.Agent, Status: o.Status,
-		Task: noTask, Reason: cut(or(o.Reason, string(o.Status)), maxText),
-		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, SummarisedBy: agent.ByRule,
+		Task: cut(or(task, noTask), maxText), Reason: cut(or(o.Reason, string(o.Status)), maxText),
+		Usage: o.Usage, Cost: o.Cost, Tree: o.Tree, Confidence: silent, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByRule,
 	}
 	text := or(o.Text, string(o.Output))
 	if !blank(text) {
@@ -71,7 +71,7 @@ func Unheard(session, run, agentName, task string) agent.Handoff {
 	return agent.Handoff{
 		V: agent.Version, Session: session, Run: run, Agent: agentName, Status: agent.Cancelled,
 		Task: cut(or(task, noTask), maxText), Reason: "not heard of before the deadline", Summary: sentence(why),
-		InFlight: itemOf(session, why), Confidence: silent, SummarisedBy: agent.ByRule,
+		InFlight: itemOf(session, why), Confidence: silent, ConfidenceBy: agent.ByRule, SummarisedBy: agent.ByRule,
 	}
 }
 

@@ -58,8 +58,8 @@ func TestOutcomesFoldIn(t *testing.T) {
 	} {
 		c.o.Session, c.o.Run, c.o.Agent, c.o.Usage, c.o.Cost = "p/c-1", "02", "scout", agent.Usage{Input: 7}, 9
 		c.want.Session, c.want.Run, c.want.Agent, c.want.Usage, c.want.Cost = "p/c-1", "02", "scout", agent.Usage{Input: 7}, 9
-		c.want.V, c.want.Status, c.want.Task, c.want.SummarisedBy = 1, c.o.Status, noTask, agent.ByRule
-		require.Equal(t, c.want, OfOutcome(c.o), name)
+		c.want.V, c.want.Status, c.want.Task, c.want.ConfidenceBy, c.want.SummarisedBy = 1, c.o.Status, "Look", agent.ByRule, agent.ByRule
+		require.Equal(t, c.want, OfOutcome(c.o, "Look"), name)
 	}
 }
 
@@ -67,9 +67,9 @@ func TestAStoppedChildHasItsOwnHandoff(t *testing.T) {
 	own := Complete(skeleton(), goodAnswer)
 	own.Children = children()
 	o := agent.Outcome{Session: own.Session, Run: own.Run, Agent: own.Agent, Status: agent.Stopped, Usage: own.Usage, Cost: own.Cost, Handoff: &own}
-	require.Equal(t, own, OfOutcome(o))
+	require.Equal(t, own, OfOutcome(o, "another task"))
 	o.Usage.Input, o.Cost = 5, 6
-	got := OfOutcome(o)
+	got := OfOutcome(o, "another task")
 	require.Equal(t, int64(5), got.Usage.Input, "the outcome's numbers are the last ones")
 	require.Equal(t, agent.USD(6), got.Cost)
 	require.NotEqual(t, own.Usage, got.Usage, "the outcome's own handoff is not changed")
@@ -78,9 +78,10 @@ func TestAStoppedChildHasItsOwnHandoff(t *testing.T) {
 // What a run below answers is cut where it is long (HA-104).
 func TestLongOutcomesAreCut(t *testing.T) {
 	for _, status := range []agent.Status{agent.Completed, agent.Failed, agent.Cancelled} {
-		h := OfOutcome(agent.Outcome{Status: status, Session: "s", Text: strings.Repeat("x", 100_000), Reason: strings.Repeat("r", 100_000)})
+		h := OfOutcome(agent.Outcome{Status: status, Session: "s", Text: strings.Repeat("x", 100_000), Reason: strings.Repeat("r", 100_000)}, strings.Repeat("t", 100_000))
 		require.LessOrEqual(t, len(h.Summary), maxSummary)
 		require.LessOrEqual(t, len(h.Reason), maxText)
+		require.LessOrEqual(t, len(h.Task), maxText)
 		require.Contains(t, h.Summary, "[cut here: ")
 		for _, i := range append(append(h.Done, h.Failed...), h.InFlight...) {
 			require.LessOrEqual(t, len(i.What), maxText)
@@ -93,7 +94,7 @@ func TestUnheard(t *testing.T) {
 	require.Equal(t, agent.Cancelled, h.Status)
 	require.Equal(t, "Look", h.Task)
 	require.Equal(t, agent.ByRule, h.SummarisedBy)
-	require.Equal(t, 0.45, h.Confidence)
+	require.Equal(t, []any{0.45, agent.ByRule}, []any{h.Confidence, h.ConfidenceBy})
 	require.Contains(t, h.Summary, "not known")
 	require.Equal(t, []agent.Item{{What: "it did not report before the deadline: how far it got, and what it spent, is not known here", Ref: "session:p/c-1", By: "p/c-1"}}, h.InFlight)
 	require.Equal(t, noTask, Unheard("p/c-1", "", "scout", "").Task)

@@ -16,6 +16,7 @@ type account struct {
 	questions, decisions             []string
 	evidence                         []agent.Evidence
 	confidence                       float64
+	confidenceBy                     agent.SummarisedBy
 }
 
 // read takes what the model said apart; false where it has no summary. The
@@ -57,7 +58,7 @@ func (r *reader) account() (a account, ok bool) {
 	a.evidence = list(r, "evidence", func(e agent.Evidence) bool {
 		return slices.Contains([]string{"file", "url", "call"}, e.Kind) && !blank(e.Ref)
 	})
-	a.confidence = r.confidence()
+	a.confidence, a.confidenceBy = r.confidence()
 	if len(r.odd) > 0 {
 		mark := fmt.Sprintf("\n[not all of the model's answer could be read: %s]", strings.Join(r.odd, ", "))
 		a.summary = cut(a.summary, maxSummary-len(mark)) + mark
@@ -65,19 +66,19 @@ func (r *reader) account() (a account, ok bool) {
 	return a, true
 }
 
-// confidence is what the model says, and as much as a transcript alone is worth
-// where it says nothing that can be meant.
-func (r *reader) confidence() float64 {
+// confidence is what the model says, and that of the rule if the model says nothing that
+// can be meant.
+func (r *reader) confidence() (float64, agent.SummarisedBy) {
 	raw, said := r.fields["confidence"]
 	if !said || string(raw) == "null" {
-		return spoke
+		return spoke, agent.ByRule
 	}
 	var c float64
 	if json.Unmarshal(raw, &c) != nil || c < 0 || c > 1 {
 		r.odd = append(r.odd, "confidence")
-		return spoke
+		return spoke, agent.ByRule
 	}
-	return c
+	return c, agent.ByModel
 }
 
 // work is an item as models write it: the object, or only its text.

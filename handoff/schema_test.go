@@ -33,6 +33,7 @@ func TestTheSchemaRefuses(t *testing.T) {
 		"status":           func(h *agent.Handoff) { h.Status = "gone" },
 		"writer":           func(h *agent.Handoff) { h.SummarisedBy = "" },
 		"confidence":       func(h *agent.Handoff) { h.Confidence = 2 },
+		"whose confidence": func(h *agent.Handoff) { h.ConfidenceBy = "gone" },
 		"evidence":         func(h *agent.Handoff) { h.Evidence = []agent.Evidence{{Kind: "book"}} },
 		"request":          func(h *agent.Handoff) { h.Requests[0].Type = "wish" },
 		"child":            func(h *agent.Handoff) { h.Children[0].V = 2 },

@@ -6,8 +6,8 @@ import "github.com/fermata-agents/fermata/agent"
 // the steps that others have in flight below it, before their runs hear of it.
 //
 // A hold may come late, twice, or be lost. The runs tell each other of it besides, from
-// parent to child, and that is what counts. Implementations are used from many
-// goroutines at once.
+// parent to child, and that is what counts: a cancel that is heard here stops steps, and
+// ends no run. Implementations are used from many goroutines at once.
 type Holds interface {
 	// Tell tells other processes that a session, and all below it, is held. It is
 	// called within workflow tasks, and returns at once.

@@ -54,7 +54,7 @@ func recorded() []agent.Event {
 	return append(ends(), []agent.Event{
 		{Type: agent.RunStarted, Started: &agent.Started{Run: "01a1", By: "ana@acme.com", Carry: agent.CarryReset, Spec: &agent.Spec{Definition: agent.Definition{Name: "lead", Model: "anthropic/claude-sonnet-5"}}}},
 		{Type: agent.RunSuspended, Suspension: suspension()},
-		{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.ByOperator, By: "ana@acme.com", Fresh: true}},
+		{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.ByOperator, By: "ana@acme.com", Fresh: true, Renewed: true}},
 		{Type: agent.HoldLaid, Hold: hold}, {Type: agent.HoldLifted, Hold: hold},
 		{Type: agent.TurnStarted}, {Type: agent.ModelRetried}, {Type: agent.Said, Message: &m},
 		{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: usage, Cost: 412_300, Tools: []agent.ToolCount{{Tool: "fs_read", Calls: 3, OK: 2, Failed: 1}}, Set: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},

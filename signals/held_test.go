@@ -56,9 +56,9 @@ func handoff() *agent.Handoff {
 		NotBegun: []agent.Item{{What: "book"}}, Failed: []agent.Item{{What: "rent a car", Ref: "t9.1"}}, OpenQuestions: []string{"Window or aisle?"}, Requests: []agent.Request{approval()},
 		UnknownEffects: []agent.UnknownEffect{{Call: "t11.1", Tool: "pay", Key: "01a1/t11.1", Since: "2026-11-21T08:00:00Z"}},
 		Evidence:       []agent.Evidence{{Kind: "file", Ref: "flights.md", Note: "prices of today"}}, Decisions: []string{"no night flights"},
-		Usage: agent.Usage{Input: 1200, Output: 300}, Cost: 412_300, Left: agent.Left{Turns: 28, Tokens: 98_500, Cost: agent.Dollar}, Confidence: 0.8, SummarisedBy: agent.ByModel,
+		Usage: agent.Usage{Input: 1200, Output: 300}, Cost: 412_300, Left: agent.Left{Turns: 28, Tokens: 98_500, Cost: agent.Dollar}, Confidence: 0.8, ConfidenceBy: agent.ByModel, SummarisedBy: agent.ByModel,
 		Children: []agent.Handoff{{
-			V: 1, Session: "trip-42/look-1", Run: "01a3", Agent: "look", Status: agent.Completed, Task: "Find flights", Reason: agent.ReasonDone, Summary: "Two.", Confidence: 1, SummarisedBy: agent.ByRule,
+			V: 1, Session: "trip-42/look-1", Run: "01a3", Agent: "look", Status: agent.Completed, Task: "Find flights", Reason: agent.ReasonDone, Summary: "Two.", Confidence: 1, ConfidenceBy: agent.ByModel, SummarisedBy: agent.ByRule,
 		}},
 	}
 }

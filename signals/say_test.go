@@ -76,4 +76,8 @@ func TestARefusalIsNotForEver(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, asked)
+	other := agent.EmitOrder{Order: event.Order, Topic: "orders.lost"}
+	_, err := Say(t.Context(), s, "desk", other)
+	require.NoError(t, err)
+	require.Equal(t, 2, asked, "what else is said under the id, the run itself decides")
 }

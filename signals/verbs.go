@@ -136,7 +136,9 @@ func Say(ctx context.Context, c client.Client, session string, command agent.Com
 	if id == "" {
 		return ack, unsaid(session, command, say(freshUpdate()))
 	}
-	err = say(id)
+	// The server answers a second update of one update id with the first one's outcome,
+	// whatever its verb and payload are. The run has to see those that differ.
+	err = say(id + "-" + agent.SumOf(command))
 	if errors.As(err, new(*temporal.ApplicationError)) {
 		// The server keeps an update's first outcome under its id, and this may be an
 		// older refusal. What it has taken the run knows by the id in the payload.

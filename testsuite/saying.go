@@ -45,8 +45,18 @@ func (p *play) say(ctx context.Context, c agent.Command) (ack agent.Ack, err err
 	case <-answered: // with its end
 		return ack, err
 	default:
-		return agent.Ack{}, agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+		return agent.Ack{}, p.closed(c)
 	}
+}
+
+// closed refuses what is said to a run at its end.
+func (p *play) closed(c agent.Command) error {
+	e := agent.Errorf(agent.Closed, "%s refused: the run of session %s is at its end", c.Verb(), p.session)
+	e.Session, e.Run = p.session, p.run
+	if o := p.result(); o != nil {
+		e.Status = o.Status
+	}
+	return e
 }
 
 // givesUp tells whether a verb cancels calls in flight.

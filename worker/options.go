@@ -36,8 +36,8 @@ type Options struct {
 	// with: where a bound is given up, its entry stays, with zero values, for as long as
 	// such runs live. A call that asks fallbacks too counts for its first model.
 	Rates map[string]Rate
-	// Migrations bring the state of older sessions to the StateVersion of an agent,
-	// along the shortest chain.
+	// Migrations bring the state of older sessions to the StateVersion of an agent, along
+	// the shortest chain. Each leads from one version to another, and no two do the same.
 	Migrations []activities.Migration
 	// Store is where transcripts are kept. All workers of a task queue must use
 	// the same one.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -42,12 +43,34 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	}
 	faults = append(faults, o.addTools(d)...)
 	faults = append(faults, o.checkRates()...)
+	faults = append(faults, checkMigrations(o.Migrations)...)
 	for _, def := range o.Agents {
 		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model))...)
 	}
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
 	return d, errors.Join(faults...)
+}
+
+// checkMigrations refuses what can't be meant when it is registered, and not months later
+// when a session needs it.
+func checkMigrations(list []activities.Migration) (faults []error) {
+	for i, m := range list {
+		same := func(other activities.Migration) bool { return other.From == m.From && other.To == m.To }
+		why := ""
+		switch {
+		case m.Migrate == nil:
+			why = "Migrate is missing"
+		case m.From == m.To:
+			why = fmt.Sprintf("it leads from version %d to itself", m.From)
+		case slices.ContainsFunc(list[:i], same):
+			why = fmt.Sprintf("there are two from version %d to %d, and nobody could tell which is meant", m.From, m.To)
+		default:
+			continue
+		}
+		faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Migrations: migrations[%d]: %s", i, why).At("migrations"))
+	}
+	return faults
 }
 
 func (o *Options) addTools(d *activities.Deeds) (faults []error) {

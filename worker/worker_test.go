@@ -2,11 +2,13 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
@@ -97,4 +99,21 @@ func TestLoopback(t *testing.T) {
 	} {
 		require.Equal(t, want, worker.Loopback(addr), addr)
 	}
+}
+
+// Two migrations of one pair of versions are refused, and what is none: nobody could tell
+// which is meant.
+func TestMigrationsThatCannotBe(t *testing.T) {
+	same := func(state map[string]json.RawMessage) (map[string]json.RawMessage, error) { return state, nil }
+	for want, list := range map[string][]activities.Migration{
+		"migrations[1]: there are two from version 1 to 2": {{From: 1, To: 2, Migrate: same}, {From: 1, To: 2, Migrate: same}},
+		"migrations[0]: it leads from version 3 to itself": {{From: 3, To: 3, Migrate: same}},
+		"migrations[0]: Migrate is missing":                {{From: 1, To: 2}},
+	} {
+		_, err := worker.New(nil, &worker.Options{Migrations: list})
+		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := worker.New(nil, &worker.Options{Migrations: []activities.Migration{{From: 1, To: 2, Migrate: same}, {From: 2, To: 1, Migrate: same}, {From: 2, To: 3, Migrate: same}}})
+	require.NotContains(t, err.Error(), "migrations", "a way back, and a longer chain, can be meant")
 }

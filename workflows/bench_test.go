@@ -35,6 +35,8 @@ type bench struct {
 	observer observe.Observer
 	// between stands between the workflow and the environment; it may be nil.
 	between interceptor.WorkerInterceptor
+	// keys prove approvers, from the next execution on.
+	keys signals.Keys
 	// executions counts those after the first.
 	executions int
 }
@@ -65,7 +67,7 @@ func (b *bench) fresh() {
 	var suite sdktest.WorkflowTestSuite
 	b.TestWorkflowEnvironment = suite.NewTestWorkflowEnvironment()
 	b.deeds.Register(b)
-	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights, Observer: b.observer}
+	shell := &workflows.Shell{Tails: b.deeds.Tails, Flights: b.deeds.Flights, Observer: b.observer, Keys: b.keys}
 	chain := []interceptor.WorkerInterceptor{shell.Interceptor()}
 	if b.between != nil {
 		chain = append(chain, b.between)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
@@ -78,6 +79,23 @@ func TestASignalThatComesWithTheEnd(t *testing.T) {
 	require.Equal(t, []string{"send closed", "interupt invalid_input", "emit stale"}, b.refused(t))
 	require.Equal(t, "send refused: the run is at its end (completed)", b.status(t).Refused[0].Error.Message)
 	require.Equal(t, o.Seq, b.status(t).Seq, "the log ends with the run")
+}
+
+// The handoff of a stopped run says what its sub-agents were given, also of those that had
+// ended by themselves.
+func TestAHandoffNamesTheTasksBelow(t *testing.T) {
+	b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+		testsuite.Reply{Match: "look around", Text: "Rome"},
+		testsuite.Reply{Match: `\Ago`, Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around"}}}},
+		testsuite.Reply{Match: ".*", Calls: []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}}, testsuite.Reply{Match: ".*", Text: "{}"}))
+	scout := b.deeds.Agents["tester"]
+	scout.Spec.Name, scout.Spec.Agents = "scout", nil
+	b.deeds.Agents["scout"] = scout
+	b.after(time.Hour, func() { b.signal("stop", `{}`) })
+	o := b.run(t, "go")
+	require.Equal(t, agent.Stopped, o.Status)
+	require.Len(t, o.Handoff.Children, 1)
+	require.Equal(t, []any{"look around", "Rome"}, []any{o.Handoff.Children[0].Task, o.Handoff.Children[0].Summary})
 }
 
 // What is told to a run that comes to nothing before it has a log is shown as

@@ -34,7 +34,7 @@ func (r *registry) DescribeWorkflowExecution(context.Context, string, string) (*
 func TestOnlyAgentsInTheBackgroundLookAtTheirParent(t *testing.T) {
 	for _, background := range []bool{false, true} {
 		asks := []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}
-		b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
+		b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Lifecycle: true, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
 			testsuite.Reply{Match: "look around", Calls: asks},
 			testsuite.Reply{Match: `\Ago`, Calls: []testsuite.Call{{Tool: "subagent__scout", Arguments: map[string]any{"task": "look around", "background": background}}}},
 			testsuite.Reply{Match: ".*", Calls: asks}))

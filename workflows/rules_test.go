@@ -3,12 +3,15 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdktest "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -56,4 +59,36 @@ func TestWhatRulesMatch(t *testing.T) {
 	require.Equal(t, "Permission denied by rule 0. Only look.", first[1].Text)
 	require.Equal(t, "Permission denied by rule 2. Too much.", first[3].Text)
 	require.Contains(t, rows(b, 2)[0].Text, "not today")
+}
+
+// Whom a rule names as approver may edit the arguments of the call; the same arguments of
+// somebody who is none for them are refused by the step, and the tool is not called.
+func TestAnApproverEditsArguments(t *testing.T) {
+	small := json.RawMessage(`{"properties":{"eur":{"maximum":9}}}`)
+	for _, c := range []struct{ rest, want string }{{"ana", "paid 7"}, {"bo", "the edited arguments want the approval of bo"}} {
+		pay := tool.New("pay", "", func(_ context.Context, _ *tool.Call, in struct {
+			Eur int `json:"eur"`
+		}) (string, error) {
+			return fmt.Sprint("paid ", in.Eur), nil
+		}, nil)
+		def := agent.Definition{Rules: []agent.Rule{
+			{Do: agent.Ask, Tools: []string{"pay"}, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":10}}}`), Approvers: []string{"ana"}},
+			{Do: agent.Ask, Tools: []string{"pay"}, Arguments: small, Approvers: []string{c.rest}},
+		}}
+		b := setup(t, def, testsuite.NewScript(
+			testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 800}}}}, testsuite.Reply{Text: "done"}), pay)
+		b.between = &slowPost{held: true} // it names the run, which the environment does not
+		b.keys = signals.Keys{"k1": []byte("0123456789abcdef0123456789abcdef")}
+		b.fresh()
+		b.after(time.Minute, func() {
+			s := b.status(t)
+			token, err := b.keys.Mint("k1", signals.Claim{Session: s.Session, Run: s.Run, Request: "q-1", Approver: "ana", Expires: b.Now().Add(time.Hour)})
+			require.NoError(t, err)
+			b.UpdateWorkflow("approve", "u-1", &sdktest.TestUpdateCallback{
+				OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {}, OnComplete: func(_ any, err error) { require.NoError(t, err) },
+			}, agent.ApproveOrder{Request: "q-1", Token: token, Arguments: json.RawMessage(`{"eur":7}`)})
+		})
+		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+		require.Contains(t, rows(b, 1)[0].Text, c.want)
+	}
 }

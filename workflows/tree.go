@@ -180,11 +180,7 @@ func fold(e loop.Fold) agent.Handoff {
 			h.Children = append(h.Children, handoff.Unheard(c.Session, c.Run, c.Agent, c.Task))
 			continue
 		}
-		one := handoff.OfOutcome(*c.Outcome)
-		if one.Task == "" {
-			one.Task = c.Task
-		}
-		h.Children = append(h.Children, one)
+		h.Children = append(h.Children, handoff.OfOutcome(*c.Outcome, c.Task))
 	}
 	return handoff.Bound(handoff.Complete(h, e.Said))
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"slices"
 
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
@@ -35,7 +37,35 @@ func (c *cli) sdkLogger() log.Logger {
 	if !c.verbose && !c.loud {
 		return log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	}
-	return log.NewStructuredLogger(c.slogger())
+	return log.NewStructuredLogger(slog.New(sessions{c.slogger().Handler()}))
+}
+
+// sessions adds the session to the lines of the SDK, which knows it as the workflow's id.
+type sessions struct{ slog.Handler }
+
+// sdkSession is the SDK's key of a workflow's id.
+const sdkSession = "WorkflowID"
+
+func (h sessions) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return sessions{h.Handler.WithAttrs(withSession(attrs))}
+}
+
+func (h sessions) WithGroup(name string) slog.Handler { return sessions{h.Handler.WithGroup(name)} }
+
+func (h sessions) Handle(ctx context.Context, r slog.Record) error {
+	attrs := make([]slog.Attr, 0, r.NumAttrs()+1)
+	r.Attrs(func(a slog.Attr) bool { attrs = append(attrs, a); return true })
+	line := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	line.AddAttrs(withSession(attrs)...)
+	return h.Handler.Handle(ctx, line)
+}
+
+func withSession(attrs []slog.Attr) []slog.Attr {
+	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == sdkSession })
+	if i < 0 {
+		return attrs
+	}
+	return slices.Insert(slices.Clone(attrs), i, slog.Attr{Key: "session", Value: attrs[i].Value})
 }
 
 // serverLogger is the logger of the embedded server. It warns of much that is no

@@ -72,7 +72,7 @@ func ArriveRPC(err error) error {
 		return agent.Errorf(agent.NotSetUp, "the server has no namespace %q", namespace.Namespace)
 	case errors.As(err, &missing):
 		return agent.Errorf(agent.NotFound, "%w", err)
-	case agent.CodeOf(err) != agent.Internal:
+	case translated(err):
 		return err
 	case errors.As(err, &app):
 		return Arrive(err)
@@ -93,6 +93,13 @@ func ArriveRPC(err error) error {
 		return agent.Errorf(agent.Unreachable, "%w", err)
 	}
 	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+// translated reports whether an error has a code that one of ours gave it.
+func translated(err error) bool {
+	var e *agent.Error
+	var c agent.Code
+	return errors.As(err, &e) && e.Code != agent.Internal || errors.As(err, &c) && c != agent.Internal
 }
 
 // lacksKey tells whether this process could not decrypt what came, see [latch].

@@ -12,8 +12,11 @@ import (
 // Calls is the part that keeps the tool calls of the turn, each with a machine of its
 // own, and what became of those before.
 type Calls struct {
-	List   []Call            `json:"list,omitempty"`
-	Counts []agent.ToolCount `json:"counts,omitempty"` // of all turns, by tool
+	List []Call `json:"list,omitempty"`
+	// Counts count what became of all calls of the conversation, by tool, and Before those of
+	// them that the run has found: it is a fork of the one that made them.
+	Counts []agent.ToolCount `json:"counts,omitempty"`
+	Before []agent.ToolCount `json:"before,omitempty"`
 	// Unknown are calls of which nobody knows whether they had their effect.
 	Unknown []agent.UnknownEffect `json:"unknown,omitempty"`
 }
@@ -214,7 +217,20 @@ func (c *Calls) moved(from string) {
 }
 
 // goesOn continues the counts of the run that this one is a fork of.
-func (c *Calls) goesOn(counts []agent.ToolCount) { c.Counts = counts }
+func (c *Calls) goesOn(counts []agent.ToolCount) { c.Counts, c.Before = counts, counts }
+
+// own counts the calls that the run itself has made.
+func (c Calls) own() (own []agent.ToolCount) {
+	for _, t := range c.Counts {
+		if i := slices.IndexFunc(c.Before, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
+			t = t.Without(c.Before[i])
+		}
+		if t.Calls > 0 {
+			own = append(own, t)
+		}
+	}
+	return own
+}
 
 // tally counts a call that is done; known means that the agent has the tool.
 func (c *Calls) tally(tool string, known bool, status agent.CallStatus) {

@@ -45,3 +45,23 @@ func TestAResultIsBounded(t *testing.T) {
 		require.Equal(t, len(long), r.Size, "the whole length is told")
 	}
 }
+
+// The outcome of a fork tells what the fork itself has done; what its agent has to use may
+// have been used before, and its checkpoints count all calls of the conversation.
+func TestAForkCountsItsOwn(t *testing.T) {
+	p := played(t, `started {"from":{"checkpoint":"cp-12"}}`, "opened-old")
+	spec := *p.state.Spec
+	spec.Require, spec.Toolset = []agent.OneOf{{"add"}}, []agent.ToolSpec{{Name: "add"}, {Name: "look"}}
+	spec.Rules, p.state.Spec = []agent.Rule{{Do: agent.Deny, Over: 2}}, &spec
+	p.lines(`located {"Forked":{"session":"s","run":"r0","checkpoint":"cp-12"},"Turn":2,"Tools":[{"tool":"add","calls":2,"ok":2},{"tool":"see","calls":1,"ok":1}]}`)
+	p.lines(`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"add","arguments":{}}},{"type":"tool_call","call":{"tool":"look","arguments":{}}}],"rules":[[0],[0]]}`)
+	require.Equal(t, 2, p.state.Calls.active(), "the rule counts the calls of this run")
+	p.lines("result t3.1 failed no")
+	p.lines("result t3.2 ok yes")
+	require.Equal(t, 3, p.state.Calls.Counts[0].Calls)
+	p.lines("says done")
+	o := p.state.End.Outcome
+	require.Equal(t, agent.Completed, o.Status)
+	require.Equal(t, 2, o.Turns)
+	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, Failed: 1}, {Tool: "look", Calls: 1, OK: 1}}, o.Tools)
+}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func TestHowChildrenStand(t *testing.T) {
 // A child that has not begun is owed the last of what holds it, however often that changed,
 // and a stop beside it.
 func TestAChildIsOwedTheLastHold(t *testing.T) {
-	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one","background":true}`)
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`)
 	for range 500 {
 		p.step(Said{Command: agent.PauseOrder{Reason: strings.Repeat("x", 60_000)}})
 		p.step(Said{Command: agent.ResumeOrder{}})
@@ -59,4 +60,14 @@ func TestAWaitNamesAChildOnce(t *testing.T) {
 	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Session: "s/b-1", Status: agent.Completed, Text: "done"}})
 	require.NoError(t, p.wrong)
 	require.NotContains(t, p.out.String(), `"child":"s/b-1"},{"child":"s/b-1"`)
+}
+
+// Work in the background is offered, and left there, only where the model can wait for it.
+func TestBackgroundNeedsLifecycle(t *testing.T) {
+	for _, lifecycle := range []bool{false, true} {
+		spec := agent.Spec{Definition: agent.Definition{Agents: []agent.SubAgent{{Agent: "b"}}, Lifecycle: lifecycle}}
+		require.Equal(t, lifecycle, strings.Contains(string(ownTools(spec)[0].Input), "background"))
+		p := played(t, `begin go`, fmt.Sprintf(`opened {"agents":[{"agent":"b"}],"lifecycle":%t}`, lifecycle), `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+		require.Equal(t, !lifecycle, p.state.Calls.count(Below) > 0, "the call waits for its result")
+	}
 }

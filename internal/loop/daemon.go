@@ -114,6 +114,7 @@ func (s *step) wakeIdle() {
 	if s.resumed.Cause == "" {
 		s.resumed = why
 	}
+	s.resumed.Renewed = true
 	s.afresh()
 	s.goOnWith(cause, "")
 	s.leavePark()

@@ -40,6 +40,7 @@ func (s *step) delegate(i int) {
 		s.settle(i, agent.CallRejected, refused)
 		return
 	}
+	w.Background = w.Background && s.Spec.Lifecycle // else it was not offered, and nobody could wait
 	s.Load.start(s.Task, s.startInJSON(c))
 	grant := s.grantFor(session, sub)
 	waits := c.ID
@@ -111,6 +112,24 @@ func (s State) childrenRest() bool {
 		}
 	}
 	return true
+}
+
+// maxNamed is how many sub-agents a refusal names.
+const maxNamed = 8
+
+// restingBelow are the sub-agents that the turn waits for and that rest, the first of them.
+func (s *step) restingBelow() (names []string) {
+	for _, c := range s.Calls.List {
+		if c.State != Below {
+			continue
+		}
+		for _, on := range s.waitedFor(c) {
+			if s.Children.rests(on) && !slices.Contains(names, on) && len(names) < maxNamed {
+				names = append(names, on)
+			}
+		}
+	}
+	return names
 }
 
 // childrenWork reports whether a child goes on that the turn waits for.

@@ -153,7 +153,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	s.leaveChildren()
 	o := &agent.Outcome{
 		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.agent(), Status: status, Reason: reason,
-		Turns: s.Turn.N, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.Counts, Started: s.Origin.Started, Ended: s.At,
+		Turns: s.ownTurns(), Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Tools: s.Calls.own(), Started: s.Origin.Started, Ended: s.At,
 		Parked: agent.Duration(s.Rest.Parked), Seq: s.Log.Seq,
 	}
 	fill(o)

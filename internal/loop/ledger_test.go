@@ -274,7 +274,7 @@ func TestAmountsAreNamed(t *testing.T) {
 // falls, overflows, or gives back what was not there.
 func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 	begin := func() *player {
-		return played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"limits":{"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+		return played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	}
 	granted := begin().state.Ledger.Accounts[0].Granted
 	tokens := func(n int64) (a agent.Amounts) { a[agent.ResourceTokens] = n; return a }
@@ -312,7 +312,7 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 	for _, tree := range []agent.Tally{
 		{Agents: 1, Usage: agent.Usage{Input: math.MinInt64 + 5}, Cost: -1}, {Agents: -1}, {Agents: math.MaxInt, Turns: math.MaxInt, Usage: agent.Usage{Input: math.MaxInt64, Output: math.MaxInt64}, Cost: math.MaxInt64},
 	} {
-		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"limits":{"agents":3,"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"agents":3,"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 		spent := p.state.spentAmounts()
 		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Seq: 9, Status: agent.Completed, Outcome: &agent.Outcome{Status: agent.Completed, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}}})
 		require.NoError(t, p.wrong)

@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -58,30 +59,27 @@ func eventInJSON(e agent.EmitOrder) int {
 	return messageFrame + partFrame + inJSON(e.ID) + inJSON(e.By) + inJSON(e.Topic) + rawInJSON(e.Payload)
 }
 
-func postInJSON(p agent.Post) int { return postFrame + inJSON(p.ID) + inJSON(p.Run) }
+func postInJSON(p agent.Post) int { return postFrame + sumFrame + inJSON(p.ID) + inJSON(p.Run) }
 
-// posted is the run that has a message; empty if none has it.
-func (m Messages) posted(id, run string) string {
+// posted is the message or event that came with an id.
+func (m Messages) posted(id, run string) (p agent.Post, ok bool) {
 	if id == "" {
-		return ""
+		return p, false
 	}
-	for _, p := range m.Posts {
-		if p.ID == id {
-			return p.Run
-		}
+	if i := slices.IndexFunc(m.Posts, func(p agent.Post) bool { return p.ID == id }); i >= 0 {
+		return m.Posts[i], true
 	}
-	if slices.ContainsFunc(m.Events, func(e agent.EmitOrder) bool { return e.ID == id }) {
-		return run // with which it waits
+	if i := slices.IndexFunc(m.Events, func(e agent.EmitOrder) bool { return e.ID == id }); i >= 0 {
+		return agent.Post{ID: id, Run: run, Sum: m.Events[i].Sum()}, true // it waits with the run
 	}
-	return ""
+	return p, false
 }
 
 // post remembers a message that came with an id.
-func (m *Messages) post(id, run string, most int) {
-	if id == "" {
+func (m *Messages) post(p agent.Post, most int) {
+	if p.ID == "" {
 		return
 	}
-	p := agent.Post{ID: id, Run: run}
 	m.Posts, m.PostSize = append(m.Posts, p), m.PostSize+postInJSON(p)
 	m.forget(most)
 }
@@ -202,14 +200,24 @@ func (s State) waiting() (in agent.Inbox, kept []agent.Kept) {
 	return in, kept
 }
 
-func (s *step) posted(id string) string { return s.Messages.posted(id, s.Run) }
+// repeats leaves things as they are if the session has the message or the event, and
+// refuses another one under its id.
+func (s *step) repeats(id, sum string) (bool, error) {
+	p, ok := s.Messages.posted(id, s.Run)
+	if !ok {
+		return false, nil
+	}
+	s.effect = agent.Already
+	return true, p.Is(sum)
+}
 
-func (s *step) post(id string) {
+// post remembers what came with an id.
+func (s *step) post(id, sum string) {
 	most := maxPosts
 	if s.daemon() != nil || len(s.Messages.Events) > 0 { // which wait for the session's next daemon
 		most = maxDaemonPosts
 	}
-	s.Messages.post(id, s.Run, most)
+	s.Messages.post(agent.Post{ID: id, Run: s.Run, Sum: sum}, most)
 }
 
 // send takes a message for the model.
@@ -219,9 +227,10 @@ func (s *step) send(o agent.SendOrder, id string) error {
 		m.Parts = append(m.Parts, agent.Part{Type: agent.PartText, Text: o.Text})
 	}
 	m.Parts = append(m.Parts, o.Parts...)
+	if again, err := s.repeats(id, m.Sum()); again {
+		return err
+	}
 	switch {
-	case s.posted(id) != "":
-		return s.already()
 	case s.End.Stopping != nil:
 		return s.refuseAs(agent.Stale, "", "the run is being stopped; send when it has ended, to begin the next one")
 	case len(s.Messages.Pending) >= maxPending || !s.mayWait(m):
@@ -232,7 +241,7 @@ func (s *step) send(o agent.SendOrder, id string) error {
 		mode = agent.SendSteer
 	}
 	s.Messages.add(Pending{Message: m, Mode: mode, Bytes: m.Size(), Size: messageInJSON(m)})
-	s.post(id)
+	s.post(id, m.Sum())
 	if mode == agent.SendInterrupt {
 		s.giveUp(0, "a message came in between")
 	}
@@ -247,13 +256,16 @@ func (s *step) fullOf(path string) error {
 // emit tells of an event: one that a park waits for, or one for a daemon.
 func (s *step) emit(o agent.EmitOrder, in Said) error {
 	parked := s.Park.waitsFor(o)
+	if s.daemon() != nil {
+		if again, err := s.repeats(in.ID, o.Sum()); again {
+			return err
+		}
+	}
 	switch {
-	case s.daemon() != nil && s.posted(in.ID) != "":
-		return s.already()
 	case parked && eventInJSON(o) > s.space():
 		return s.refuseAs(agent.QueueFull, "", "too much waits for the run already; emit it again when less does")
 	case parked && s.daemon() != nil:
-		s.post(in.ID)
+		s.post(in.ID, o.Sum())
 		o.ID = in.ID
 		s.met(metBy(o))
 		s.Log.lags(true)
@@ -264,7 +276,22 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 	case s.hears(o.Topic):
 		return s.queue(o, in.ID)
 	}
-	return s.refuseAs(agent.Stale, "topic", "the run does not wait for such an event of topic %s", o.Topic)
+	return s.unawaited(o)
+}
+
+// unawaited refuses an event that the run does not take: it says whether it is for the
+// topic or for the payload.
+func (s *step) unawaited(o agent.EmitOrder) error {
+	topics := slices.Concat(s.Park.topics(), s.topics())
+	switch known := slices.Contains(topics, o.Topic); {
+	case known && s.Park.Met != nil:
+		return s.refuseAs(agent.Stale, "topic", "what the run waits for has come already")
+	case known:
+		return s.refuseAs(agent.Stale, "payload", "the run waits for an event of topic %s with another payload: this one does not match what its conditions ask for", o.Topic)
+	case len(topics) > 0:
+		return s.refuseAs(agent.Stale, "topic", "the run does not wait for topic %s; it waits for %s", o.Topic, strings.Join(topics, ", "))
+	}
+	return s.refuseAs(agent.Stale, "topic", "the run does not wait for topic %s, nor for any other", o.Topic)
 }
 
 // queue takes an event, which has turns of its own.
@@ -280,7 +307,7 @@ func (s *step) queue(o agent.EmitOrder, id string) error {
 	}
 	s.Messages.queue(e)
 	s.Log.lags(true)
-	s.post(id)
+	s.post(id, e.Sum())
 	return nil
 }
 

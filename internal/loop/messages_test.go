@@ -35,13 +35,15 @@ func TestMessagesAreTakenInTheirTime(t *testing.T) {
 func TestMessagesAreKnownByTheirID(t *testing.T) {
 	m := Messages{}
 	for _, id := range []string{"", "a", "b", "c"} {
-		m.post(id, "r1", 2)
+		m.post(agent.Post{ID: id, Run: "r1"}, 2)
 	}
 	m.queue(agent.EmitOrder{Order: agent.Order{ID: "e"}})
 	for id, run := range map[string]string{"": "", "a": "", "b": "r1", "c": "r1", "e": "r2"} {
-		require.Equal(t, run, m.posted(id, "r2"), id)
+		p, _ := m.posted(id, "r2")
+		require.Equal(t, run, p.Run, id)
 	}
 	m.takeEvent(0)
-	require.Empty(t, m.posted("e", "r2"))
+	_, ok := m.posted("e", "r2")
+	require.False(t, ok)
 	require.Zero(t, m.EventSize)
 }

@@ -164,8 +164,13 @@ func (s *step) listed(in Listed) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
-	if run := s.posted(s.Origin.Start.ID); run != "" {
-		s.fail(agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", s.Origin.Start.ID, run).At("id"))
+	message := inputMessage(s.Origin.Start, s.Origin.Brief)
+	if p, ok := s.Messages.posted(s.Origin.Start.ID, s.Run); ok {
+		err := p.Is(message.Sum())
+		if err == nil {
+			err = agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", p.ID, p.Run).At("id")
+		}
+		s.fail(asError(err))
 		return
 	}
 	spec := s.bounded(*s.Spec)
@@ -175,7 +180,7 @@ func (s *step) first() {
 		s.fail(err)
 		return
 	}
-	s.post(s.Origin.Start.ID)
+	s.post(message.ID, message.Sum())
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
 	for _, h := range s.Holds.List {
@@ -185,7 +190,7 @@ func (s *step) first() {
 	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
 		s.Turn.anew(agent.CompactedForCarry)
 	}
-	s.firstWord(inputMessage(s.Origin.Start, s.Origin.Brief))
+	s.firstWord(message)
 	if s.Origin.Start.Park != nil {
 		s.park(*s.Origin.Start.Park, agent.ByOperator, "")
 	}
@@ -244,7 +249,8 @@ func (s *step) opening() {
 	e.Recovered, e.Lost = p.Recovered, p.Lost
 	s.record(agent.Event{Type: agent.RunStarted, Started: &e})
 	if p.Forked != nil {
-		// The counters go on, so that the ids of calls stay apart; the limits are new.
+		// The numbers go on, so that the ids of calls stay apart; limits and outcome are the
+		// run's own.
 		s.Turn.goesOn(p.Turn)
 		s.Budget.began(p.Turn)
 		s.Calls.goesOn(p.Tools)

@@ -84,6 +84,19 @@ func (p *Park) waitsFor(e agent.EmitOrder) bool {
 	return p != nil && !p.Idle && p.Met == nil && meets(p.Conditions, e)
 }
 
+// topics are those of the events that would end the park of a run that is not idle.
+func (p *Park) topics() (list []string) {
+	if p == nil || p.Idle {
+		return nil
+	}
+	for _, one := range p.Conditions.List() {
+		if one.Event != nil && !slices.Contains(list, one.Event.Topic) {
+			list = append(list, one.Event.Topic)
+		}
+	}
+	return list
+}
+
 // meets reports whether an event is one of those that conditions wait for. One that has too
 // many parts to be compared with a condition's schema is not.
 func meets(c agent.Conditions, e agent.EmitOrder) bool {

@@ -33,3 +33,20 @@ func TestWhatAParkWaitsFor(t *testing.T) {
 	require.Empty(t, none.reasons())
 	require.Equal(t, agent.OwnedByOperator, (&Park{}).reasons().owner(), "only somebody's resume ends it")
 }
+
+// Whoever emits learns whether the run waits for another topic or for another payload.
+func TestWhyAnEventIsNotTaken(t *testing.T) {
+	p := played(t, `begin go`, `opened {"tools":["await_resumption"]}`, `calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid","match":{"type":"object"}}}}`, `sealed`)
+	for _, c := range []struct{ event, path, says string }{
+		{`{"topic":"paid","payload":"118"}`, "payload", "with another payload"},
+		{`{"topic":"lost"}`, "topic", "does not wait for topic lost; it waits for paid"},
+	} {
+		p.line("emit " + c.event)
+		require.ErrorIs(t, p.wrong, agent.Stale)
+		require.ErrorContains(t, p.wrong, c.says)
+		require.Equal(t, c.path, asError(p.wrong).Path)
+	}
+	p.lines("pause {}", `emit {"topic":"paid","payload":{}}`)
+	p.line(`emit {"topic":"paid","payload":{}}`)
+	require.ErrorContains(t, p.wrong, "has come already")
+}

@@ -81,7 +81,7 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 // allow. A call that the client carries out is asked for.
 func (s *step) rule(r agent.Reply) {
 	made := map[string]int{}
-	for _, t := range s.Calls.Counts {
+	for _, t := range s.Calls.own() {
 		made[t.Tool] = t.Calls
 	}
 	for i, c := range s.Calls.List {

@@ -22,16 +22,16 @@ import (
 // What an encoder really writes decides nothing, and the runtime's own words count as
 // frames: to reword one must not move what is refused in a history that is replayed.
 const (
-	maxState = 1824 << 10
+	maxState = 1840 << 10
 
-	waitShare   = 748 << 10 // what waits for somebody: see space
+	waitShare   = 732 << 10 // what waits for somebody: see space
 	childShare  = 208 << 10 // Children
 	ledgerShare = 324 << 10 // Ledger: an account for each of maxWorking
-	verbShare   = 120 << 10 // Verbs.Processed
+	verbShare   = 136 << 10 // Verbs.Processed
 	refuseShare = 16 << 10  // Verbs.Refused
 	fixedShare  = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
 	specShare   = 96 << 10  // Spec and Parent
-	postShare   = 96 << 10  // Messages.Posts
+	postShare   = 112 << 10 // Messages.Posts
 	turnShare   = 64 << 10  // Turn
 	alongShare  = 40 << 10  // Log, without what is sealed
 	pastShare   = 32 << 10  // Requests.Decided
@@ -54,6 +54,7 @@ const (
 	outcomeFrame = 1180 // with the usage, that of the tree, and the reason
 	verbFrame    = 96
 	postFrame    = 24
+	sumFrame     = 17 // of a verb, a message or an event with an id
 	lineFrame    = 512
 	ownWords     = 1 << 10 // of the runtime, in a message or a result
 	maxReason    = 1 << 10

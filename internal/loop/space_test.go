@@ -94,7 +94,7 @@ func stuff(t require.TestingT) *stuffed {
 	}
 	in := Opened{Spec: &spec}
 	for i := range 1000 {
-		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36)})
+		in.Posts = append(in.Posts, agent.Post{ID: fmt.Sprintf("%s%04d", times(60), i), Run: strings.Repeat("r", 36), Sum: "0a1b2c3d"})
 	}
 	p.must(in)
 	p.settles()
@@ -236,6 +236,7 @@ func (p *stuffed) carry(t *testing.T) {
 	p.settles()
 	require.True(t, p.state.Log.Closed)
 	s := p.state
+	s.Calls.Before = s.Calls.Counts // of a fork
 	for name, part := range map[string]struct {
 		of    any
 		share int
@@ -243,7 +244,7 @@ func (p *stuffed) carry(t *testing.T) {
 		"what waits": {[]any{s.Messages.Pending, s.Messages.Events, s.Requests.Open, s.Calls.List, s.Park}, waitShare},
 		"children":   {s.Children, childShare}, "accounts": {s.Ledger, ledgerShare}, "verbs": {s.Verbs, verbShare + refuseShare}, "posts": {s.Messages.Posts, postShare}, "turn": {s.Turn, turnShare},
 		"log": {s.Log, alongShare}, "decided": {s.Requests.Decided, pastShare}, "spec": {[]any{s.Spec, s.Parent, s.Requests.Always}, specShare},
-		"the rest": {[]any{s.Holds, s.Rest, s.Origin, s.Budget, s.Stint, s.Numbers, s.Calls.Counts, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
+		"the rest": {[]any{s.Holds, s.Rest, s.Origin, s.Budget, s.Stint, s.Numbers, s.Calls.Counts, s.Calls.Before, s.Calls.Unknown, s.Session, s.Run, s.End}, fixedShare},
 	} {
 		t.Logf("%s: %d of %d bytes", name, written(part.of), part.share)
 		require.LessOrEqual(t, written(part.of), part.share, name)

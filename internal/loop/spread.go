@@ -19,7 +19,8 @@ import (
 //     lower number (see [Holds].Heard), has its context cancelled at once. It costs no
 //     write. A step that begins looks into the registry first.
 //  2. A query to each other worker process that works for the tree, or a message where a
-//     broker is set up. It may be late or lost: then (3) stops what is in flight there.
+//     broker is set up. It may be late or lost: then (3) stops what is in flight there. A
+//     message may be forged: of it an end is believed as an interrupt only.
 //  3. The signal to the child, hop by hop ([TellChild], [HoldOrder] with all holds above
 //     and not one change). It is the truth: it is in the child's history, and a child that
 //     has not begun gets it in its first input or when it has begun ([Child].Owed).

@@ -38,9 +38,10 @@ type step struct {
 	effects []Effect
 	fired   []string // the names of the rules that applied
 
-	// The verb of this step, its id and what becomes of it.
+	// The verb of this step, its id, its sum if it has an id, and what becomes of it.
 	verb   agent.Verb
 	id     string
+	sum    string
 	effect agent.Effect
 	// resumed is why a suspension that is closed in this step was.
 	resumed agent.Resumed

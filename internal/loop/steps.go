@@ -165,7 +165,7 @@ func (s *step) sealStep(final bool) {
 
 // modelStep asks the model for what is set in a step, up to the last event.
 func (s *step) modelStep(m ModelStep) {
-	m.Caller, m.AfterToolResult = s.caller(), len(s.Calls.Counts) > 0
+	m.Caller, m.AfterToolResult = s.caller(), len(s.Calls.own()) > 0
 	s.do(CallModel{ModelStep: m, Seq: s.Turn.Ask})
 }
 

@@ -175,7 +175,7 @@ func (s *step) known() agent.Handoff {
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: agent.Stopped, Task: s.Origin.Task, Reason: s.End.Stopping.Reason,
 		Summary: s.Turn.Text, Requests: s.End.Stopping.Requests, UnknownEffects: s.Calls.Unknown, Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Left: s.left(),
 	}
-	for _, t := range s.Calls.Counts {
+	for _, t := range s.Calls.own() {
 		if strings.HasPrefix(t.Tool, agent.SubAgentPrefix) {
 			continue // what the runs below did stands in their own
 		}

@@ -23,7 +23,7 @@ func ownTools(spec agent.Spec) (tools []agent.ToolSpec) {
 		tools = append(tools, t)
 	}
 	for _, a := range spec.Agents {
-		tools = append(tools, subAgentTool(a))
+		tools = append(tools, subAgentTool(a, spec.Lifecycle))
 	}
 	if spec.Lifecycle && len(spec.Agents) > 0 {
 		tools = append(tools, lifecycleTools()...)
@@ -47,12 +47,17 @@ func finishTool(spec agent.Spec) agent.ToolSpec {
 	return agent.ToolSpec{Name: agent.FinishTool, By: agent.ByRuntime, Description: means, Input: output}
 }
 
-func subAgentTool(a agent.SubAgent) agent.ToolSpec {
+// subAgentTool gives work to an agent. Only a model that can wait for what works in the
+// background is offered to leave it there.
+func subAgentTool(a agent.SubAgent, lifecycle bool) agent.ToolSpec {
+	background := ""
+	if lifecycle {
+		background = `,"background":{"type":"boolean","description":"Do not wait for the result; see ` + waitTool + `"}`
+	}
 	return agent.ToolSpec{
 		Name: a.Tool(), By: agent.BySubAgent, Description: strings.TrimSpace("Give work to the agent " + a.Agent + ". " + a.Description),
 		Input: json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What to do: it knows nothing but this and the context"},` +
-			`"context":{"type":"string","description":"What it has to know"},` +
-			`"background":{"type":"boolean","description":"Do not wait for the result; see subagent_wait"}},"required":["task"],"additionalProperties":false}`),
+			`"context":{"type":"string","description":"What it has to know"}` + background + `},"required":["task"],"additionalProperties":false}`),
 	}
 }
 

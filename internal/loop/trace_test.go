@@ -62,7 +62,8 @@ func describe(e agent.Event) string {
 	case e.Suspension != nil:
 		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause)
 	case e.Resumed != nil:
-		return strings.TrimRight(fmt.Sprintf(" %s by %s %s", e.Resumed.Suspension, e.Resumed.Cause, e.Resumed.Event), " ")
+		renewed := map[bool]string{true: "with fresh limits"}[e.Resumed.Renewed]
+		return " " + strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s", e.Resumed.Suspension, e.Resumed.Cause, e.Resumed.Event, renewed)), " ")
 	case e.Hold != nil:
 		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
 	case e.Request != nil:

@@ -21,7 +21,9 @@ type Verbs struct {
 // Processed is a verb with an id and what became of it: a second arrival gets the same
 // answer (wire §2).
 type Processed struct {
-	ID         string       `json:"id"`
+	ID string `json:"id"`
+	// Sum is that of the verb and its payload (see [agent.SumOf]).
+	Sum        string       `json:"sum"`
 	Status     agent.Status `json:"status"`
 	Suspension string       `json:"suspension,omitempty"`
 	Seq        int64        `json:"seq"`
@@ -65,7 +67,7 @@ func (v *Verbs) processed(p Processed) {
 	}
 }
 
-func (p Processed) inJSON() int { return verbFrame + inJSON(p.ID) + len(p.Suspension) }
+func (p Processed) inJSON() int { return verbFrame + sumFrame + inJSON(p.ID) + len(p.Suspension) }
 
 // refused remembers a verb that was refused and could not be told.
 func (v *Verbs) refused(r agent.RefusedVerb) {
@@ -77,13 +79,20 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 
 // said obeys a verb, or refuses it before anything changes.
 func (s *step) said(in Said) error {
-	o := in.Command.Common()
-	if p, ok := s.Verbs.find(in.ID); ok {
+	sum := ""
+	if in.ID != "" {
+		sum = agent.SumOf(in.Command)
+	}
+	p, known := s.Verbs.find(in.ID)
+	if known && p.Sum == sum {
 		s.do(Acknowledge{s.ack(p)})
 		return nil
 	}
-	s.verb, s.id, s.effect = in.Command.Verb(), in.ID, agent.Accepted
-	err := s.guard(o)
+	s.verb, s.id, s.sum, s.effect = in.Command.Verb(), in.ID, sum, agent.Accepted
+	err := s.guard(in.Command.Common())
+	if known {
+		err = s.refuseAs(agent.InvalidInput, "id", "id %s is that of another verb or payload; use a new id for what is new", in.ID)
+	}
 	if err == nil {
 		err = s.obey(in)
 	}
@@ -170,7 +179,7 @@ func (s *step) resume(o agent.ResumeOrder) error {
 		return s.refuseAs(agent.NeedsAnswer, "", "the run waits for the answer to %s", strings.Join(s.Requests.ids(), ", "))
 	}
 	if s.Holds.own() == nil && s.Park == nil {
-		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer those")
+		return s.refuseAs(agent.NotSuspended, "", "the run waits for the agents that it gave work to; resume or answer %s", strings.Join(s.restingBelow(), ", "))
 	}
 	message := agent.TextMessage(agent.RoleUser, o.Message)
 	if message.By = o.By; o.Message != "" && !s.mayWait(message) {
@@ -247,7 +256,7 @@ func (s *step) acknowledge() {
 	if s.verb == "" {
 		return
 	}
-	p := Processed{ID: s.id, Status: s.Status(), Seq: s.Log.Seq, Effect: s.effect}
+	p := Processed{ID: s.id, Sum: s.sum, Status: s.Status(), Seq: s.Log.Seq, Effect: s.effect}
 	if s.Rest.Wait != nil {
 		p.Suspension = s.Rest.Wait.ID
 	}

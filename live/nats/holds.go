@@ -17,8 +17,9 @@ type Holds struct{ l *Live }
 
 // NewHolds returns one on a connection, which stays the caller's. All workers of a task
 // queue need the same, with the same options: an empty Prefix means "fermata.holds" here.
-// Who can write to these subjects can end steps of runs that have no hold, which are tried
-// again; with keys, nobody can without them.
+// Who can write to these subjects can end steps of runs that have no hold, and so suspend
+// sub-agents until they have asked the run above them. They can end no run, and steps are
+// made again. With keys, nobody can do so without the keys.
 func NewHolds(conn *broker.Conn, o *Options) *Holds {
 	l := &Live{conn: conn}
 	if o != nil {

@@ -133,6 +133,9 @@ func goesOn(r agent.Resumed) string {
 	if r.Fresh {
 		line += ", from a summary"
 	}
+	if r.Renewed {
+		line += ", limits count anew"
+	}
 	return line + ")"
 }
 

@@ -28,7 +28,7 @@ func TestRests(t *testing.T) {
 		{agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.WaitingFor}}, "suspended (s-1): waits until somebody resumes it"},
 		{agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{ID: "s-1", Kind: agent.AwaitingChildren}}, "suspended (s-1): waits for the agents below it"},
 		{agent.Event{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.ByOperator, By: "ana", Fresh: true}}, "goes on (s-1, operator ana, from a summary)"},
-		{agent.Event{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.ByTriggered, Event: "paid"}}, "goes on (s-1, triggered paid)"},
+		{agent.Event{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-1", Cause: agent.ByTriggered, Event: "paid", Renewed: true}}, "goes on (s-1, triggered paid, limits count anew)"},
 		{agent.Event{Type: agent.RunStopped, Outcome: &agent.Outcome{Handoff: &agent.Handoff{SummarisedBy: agent.ByModel, Children: []agent.Handoff{{}}}}}, "handed over: the work of 2 agents, summed up by model"},
 		{agent.Event{Type: agent.RequestOpened, Request: pay}, "q-7, approval: Run pay? (pay eur=800)"},
 		{agent.Event{Type: agent.RequestAnswered, Answer: &agent.Answered{Request: "q-7", Decision: "approve", By: "x", Approver: "ana", Edited: true, Reason: "less"}}, "q-7 approved by ana, with other arguments: less"},

@@ -95,7 +95,13 @@ func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 
 // head reads a session's head and claims it.
 func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
+	if err := d.Identity.soon(ctx); err != nil {
+		return out, err
+	}
 	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
+	if errors.Is(err, agent.NotFound) && head.Version == 0 {
+		err = d.before(ctx, in)
+	}
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err
 	}

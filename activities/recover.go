@@ -149,11 +149,7 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	if err != nil {
 		return state, durable.ArriveRPC(err)
 	}
-	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
-	if err != nil {
-		return state, err
-	}
-	if state, err = loop.ReadState(raw); err != nil {
+	if state, err = d.machine(ctx, session, execution); err != nil {
 		return state, err
 	}
 	if state.Unwritten() {
@@ -166,6 +162,15 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	state.Log.Tail = open.Events
 	state, _, err = loop.Step(state, loop.Moment{At: closedAt(closed.GetWorkflowExecutionInfo())}, cutOf(closed.GetWorkflowExecutionInfo()))
 	return state, err
+}
+
+// machine asks an execution for its state, without the open part of its log.
+func (d *Deeds) machine(ctx context.Context, session, execution string) (state loop.State, err error) {
+	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
+	if err != nil {
+		return state, err
+	}
+	return loop.ReadState(raw)
 }
 
 func closedAt(info *workflowpb.WorkflowExecutionInfo) time.Time {

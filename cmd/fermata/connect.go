@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // defaultAddress is where Temporal usually listens. Tests have another: on a
@@ -218,7 +221,26 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	} else if b != nil {
 		o.Live = b
 	}
+	if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {
+		c.note("fermata: warning: %v", err)
+	}
 	return fermata.New(s.Client, o), nil
+}
+
+// otherStore tells that the workers of the task queue have another store. What can't be
+// known in a moment is not told: a worker looks again.
+func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	recorded, err := signals.ReadStore(ctx, s.Client, c.queue())
+	if err != nil {
+		return err
+	}
+	id, err := transcripts.ID(ctx)
+	if err != nil {
+		return err
+	}
+	return activities.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
 }
 
 // withServer gives a command the server that is meant, and what speaks to runs on it.

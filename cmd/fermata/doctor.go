@@ -169,7 +169,13 @@ func (d *doctor) checkStore(ctx context.Context) {
 		d.failed("store", err, "make it reachable, or name another one with --store")
 		return
 	}
-	d.found("store", fine, placeOf(transcripts), "")
+	if d.server != nil {
+		if err := d.otherStore(ctx, d.server, transcripts); errors.Is(err, agent.NotSetUp) {
+			d.failed("store", err, "")
+			return
+		}
+	}
+	d.found("store", fine, store.Place(transcripts), "")
 }
 
 // storePatience is how long doctor waits for the store's answer. Probes call doctor: it

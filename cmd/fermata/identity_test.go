@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two workers of a task queue with different stores would leave each other's sessions
+// without what was said in them: the second one is refused, with both places.
+func TestASecondStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	other := filepath.Join(b.tmp, "other")
+	d := b.start("dev", "--addr", b.addr)
+	d.until("ready")
+	mine := filepath.Join(b.data, "fermata", "store")
+
+	r := b.run("worker", "--agents", "fermata.yaml", "--address", b.addr, "--store", other)
+	require.NotZero(t, r.exit, r.out)
+	require.Contains(t, r.err, "[not_set_up]")
+	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	r = b.run("run", "reader", "What do the notes say?", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+
+	// Reading with another store is said, and nothing is refused that needs none.
+	r = b.run("ls", "--address", b.addr, "--store", other)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	require.Contains(t, b.run("doctor", "--address", b.addr, "--store", other).out, "FAIL store")
+
+	// A task queue of its own may have a store of its own.
+	d.end(syscall.SIGTERM)
+	r = b.run("run", "reader", "x", "--task-queue", "two", "--store", other)
+	require.Zero(t, r.exit, r.err)
+	r = b.run("run", "reader", "x", "--store", other)
+	require.NotZero(t, r.exit, "the record outlives the worker")
+	require.Contains(t, r.err, "which is in "+mine)
+}
+
+// A session that has run and of which the store has nothing does not begin anew as if
+// nothing had been said.
+func TestASessionIsNeverSilentlyEmpty(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	root := filepath.Join(b.data, "fermata", "store")
+	heads, err := filepath.Glob(filepath.Join(root, "heads", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	require.NoError(t, os.Remove(heads[0]))
+
+	r := b.run("run", "reader", "And now?", "--session", "s-1")
+	require.Equal(t, 1, r.exit, r.out)
+	require.Contains(t, r.err, "[chunk_missing]")
+	require.Contains(t, r.err, root)
+	r = b.run("run", "reader", "And now?", "--session", "s-1")
+	require.Contains(t, r.err, "[chunk_missing]", "the run that failed so is none that the session goes on from")
+
+	// A run that stored nothing is none to miss.
+	require.NotZero(t, b.run("run", "nobody", "x", "--session", "s-2", "--agents", "fermata.yaml").exit)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-2").exit)
+
+	r = b.run("delete", "s-1", "--yes")
+	require.Zero(t, r.exit, r.err)
+	r = b.run("run", "reader", "What do the notes say?", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -70,4 +72,20 @@ func TestASessionIsNeverSilentlyEmpty(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	r = b.run("run", "reader", "What do the notes say?", "--session", "s-1")
 	require.Zero(t, r.exit, r.err)
+}
+
+// A run beside a dev that is just starting does not become the first worker: it finds
+// dev's.
+func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	for range 3 {
+		d := b.start("dev", "--addr", b.addr)
+		require.Eventually(t, func() bool { return served(filepath.Join(b.data, "fermata")) }, patience, time.Millisecond)
+		r := b.run("run", "reader", "What do the notes say?")
+		require.Zero(t, r.exit, r.err)
+		require.Contains(t, r.err, fmt.Sprintf("worker %d@", d.cmd.Process.Pid))
+		d.end(syscall.SIGTERM)
+	}
 }

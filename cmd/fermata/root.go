@@ -18,7 +18,7 @@ import (
 // cli is one invocation of the command.
 type cli struct {
 	in       io.Reader
-	out, err io.Writer
+	out, err *outlet
 	globals
 	log *zap.Logger
 	// terminal tells that a person sits at standard input and output, who can be asked.
@@ -52,7 +52,8 @@ type globals struct {
 }
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
-	return &cli{in: stdin, out: stdout, err: stderr, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
+	ascii := onlyASCII()
+	return &cli{in: stdin, out: &outlet{to: stdout, ascii: ascii}, err: &outlet{to: stderr, ascii: ascii}, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
 }
 
 // isTerminal tells whether a person is at the other end.
@@ -79,6 +80,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		err = usage(cmd, err)
+	}
+	if lost := c.out.failed(); lost != nil && err == nil {
+		err = lost
 	}
 	return c.end(ctx, err)
 }

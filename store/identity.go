@@ -43,6 +43,11 @@ func Place(s Store) string {
 	return fmt.Sprintf("a %T", s)
 }
 
+// Missing is the error of a chunk that is not in a store.
+func Missing(name, place string) error {
+	return agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s: look whether this is the store that the session was written to (--store, --data, FERMATA_STORE), and whether it was emptied or restored", name, place)
+}
+
 // identityFile has the identity of a store in a folder.
 const identityFile = "id"
 

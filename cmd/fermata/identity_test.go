@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,4 +89,30 @@ func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
 		require.Contains(t, r.err, fmt.Sprintf("worker %d@", d.cmd.Process.Pid))
 		d.end(syscall.SIGTERM)
 	}
+}
+
+// With --data the server of that directory is meant. One that happens to listen where
+// Temporal usually does belongs to other data.
+func TestDataNamesTheServer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	d := b.start("dev", "--addr", b.addr)
+	d.until("ready")
+	data := filepath.Join(b.tmp, "own")
+	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1", "--data", data)
+	require.Zero(t, r.exit, r.err)
+	first, _, _ := strings.Cut(r.err, "\n")
+	require.Regexp(t, `^temporal 127\.0\.0\.1:\d+, namespace default \(embedded in this process, data in `+data+`\)$`, first)
+	require.NotContains(t, r.err, b.addr)
+	r = b.run("ls", "--data", filepath.Join(b.tmp, "none"))
+	require.Equal(t, 5, r.exit, r.out)
+	require.Contains(t, r.err, "none runs in the data directory "+filepath.Join(b.tmp, "none"))
+	require.NotContains(t, r.err, b.addr)
+
+	// Without it the server that listens is used, and that nobody has named it is said.
+	elsewhere := b.elsewhere()
+	elsewhere.env = append(elsewhere.env, "XDG_DATA_HOME="+b.tmp)
+	r = elsewhere.run("ls")
+	require.Contains(t, r.err, "temporal "+b.addr+", namespace default (it listens where Temporal usually does; nobody named it)")
 }

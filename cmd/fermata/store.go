@@ -45,7 +45,7 @@ then. See fermata store check.`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), older, dry) },
 	}
-	cmd.Flags().DurationVar(&older, "older", older, "only chunks that were last put so long ago")
+	olderFlag(cmd.Flags(), &older, "only chunks that were last put so long ago")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "delete nothing, and tell what would be deleted")
 	c.jsonFlag(cmd, "print what was done as one line of JSON")
 	return cmd

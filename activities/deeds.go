@@ -33,8 +33,10 @@ type Deeds struct {
 	// Migrations bring sessions' states to the versions of the agents.
 	Migrations []Migration
 	Log        *store.Log
-	Tails      *Tails
-	Flights    *Flights
+	// Identity refuses another store than the task queue's; nil refuses none.
+	Identity *Identity
+	Tails    *Tails
+	Flights  *Flights
 	// Leases are needed where runs have parents.
 	Leases *Leases
 	// Slots are those of the lanes; a lane that is not in it has no bound.

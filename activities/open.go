@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -66,6 +67,10 @@ type Claimed struct {
 	Lost string `json:"lost,omitempty"`
 }
 
+// maxSpec bounds what a run records of its agent, in bytes: with the session's head it is
+// one payload, which may have 2 MB.
+const maxSpec = 1280 << 10
+
 func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err error) {
 	a, ok := d.Agents[in.Agent]
 	if !ok {
@@ -73,6 +78,9 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err err
 		return out, agent.Errorf(agent.UnknownAgent, "agent %q is not in this worker's build; it has %s", in.Agent, strings.Join(known, ", ")).At("agent")
 	}
 	out.Spec, out.Sources = a.Spec, a.Sources
+	if raw, err := json.Marshal(out.Spec); err != nil || len(raw) > maxSpec {
+		return OpenResult{}, agent.Errorf(agent.TooLarge, "agent %s is not begun: what it is made of, with the schemas of its tools, has %d bytes, and may have %d", in.Agent, len(raw), maxSpec).At("agent")
+	}
 	if in.Apart {
 		out.Late = true
 		return out, nil
@@ -95,7 +103,13 @@ func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 
 // head reads a session's head and claims it.
 func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error) {
+	if err := d.Identity.soon(ctx); err != nil {
+		return out, err
+	}
 	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
+	if errors.Is(err, agent.NotFound) && head.Version == 0 {
+		err = d.before(ctx, in)
+	}
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err
 	}

@@ -148,11 +148,7 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	if err != nil {
 		return state, durable.ArriveRPC(err)
 	}
-	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
-	if err != nil {
-		return state, err
-	}
-	if state, err = loop.ReadState(raw); err != nil {
+	if state, err = d.machine(ctx, session, execution); err != nil {
 		return state, err
 	}
 	if state.Unwritten() {
@@ -165,6 +161,15 @@ func (d *Deeds) lastState(ctx context.Context, session, execution string) (state
 	state.Log.Tail = open.Events
 	state, _, err = loop.Step(state, momentOf(closed.GetWorkflowExecutionInfo()), cutOf(closed.GetWorkflowExecutionInfo()))
 	return state, err
+}
+
+// machine asks an execution for its state, without the open part of its log.
+func (d *Deeds) machine(ctx context.Context, session, execution string) (state loop.State, err error) {
+	raw, err := signals.Machine.Ask(ctx, d.Client, session, execution, signals.None{})
+	if err != nil {
+		return state, err
+	}
+	return loop.ReadState(raw)
 }
 
 // momentOf is the end of an execution that was closed from outside. No history has that

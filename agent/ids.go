@@ -16,10 +16,13 @@ var (
 
 // Sizes that are promised to whoever speaks to a run (wire §1).
 const (
-	MaxIDLength  = 64      // of a message's or a verb's id, in characters
-	MaxLabels    = 16      // labels of one run
-	MaxPayload   = 1 << 20 // of what is said in a start, in bytes
-	MaxJSONDepth = 32      // levels of nesting in what is said
+	MaxIDLength = 64      // of a message's or a verb's id, in characters
+	MaxLabels   = 16      // labels of one run
+	MaxPayload  = 1 << 20 // of what is said in a start, in bytes
+	// MaxDefinition bounds an agent's definition, as JSON in bytes: it is recorded in the
+	// history of each of its runs, where a payload may have 2 MB.
+	MaxDefinition = 1 << 20
+	MaxJSONDepth  = 32 // levels of nesting in what is said
 )
 
 // CheckSession tells whether a client may use id as a session's id, which is

@@ -63,6 +63,10 @@ type Start struct {
 	// a signed export in the store. Only an import sets it, with no other field than
 	// agent, by and meta.
 	Import string `json:"import,omitempty"`
+	// After is the id of the session's run before, as Temporal knew it at the start; empty
+	// if it knew none. The client sets it: a store that has nothing of the session is an
+	// error then, and no new beginning.
+	After string `json:"after,omitempty"`
 	// Meta is the sender's own. Nothing of it is looked at but its traceparent, see
 	// [TraceparentIn].
 	Meta json.RawMessage `json:"meta,omitempty"`

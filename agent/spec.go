@@ -318,7 +318,23 @@ func (d Definition) checkNumbers() error {
 	if d.Completion == CompleteTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
 		return Errorf(InvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).At("output")
 	}
-	return nil
+	return d.checkSize()
+}
+
+// checkSize refuses what does not fit into a run's history: the run's first task would fail
+// for ever.
+func (d Definition) checkSize() error {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return Errorf(InvalidInput, "agent %s: a schema is not JSON", d.Name)
+	}
+	if len(raw) <= MaxDefinition {
+		return nil
+	}
+	if text, err := json.Marshal(d.Instructions); err == nil && len(text) > MaxDefinition/2 {
+		return Errorf(InvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), MaxDefinition).At("instructions")
+	}
+	return Errorf(InvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), MaxDefinition)
 }
 
 // WithDefaults returns the definition with every default filled in; what its

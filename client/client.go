@@ -103,11 +103,17 @@ func (c *Client) Start(ctx context.Context, name, text string, o *StartOptions) 
 	if o == nil {
 		o = &StartOptions{}
 	}
-	session := o.Session
+	start, session := o.Input(name, text), o.Session
 	if session == "" {
-		session = uuid.Must(uuid.NewV7()).String()
+		session = uuid.Must(uuid.NewV7()).String() // Temporal knows no run of it
+	} else if err := agent.CheckSession(session); err != nil {
+		return nil, fmt.Errorf("start refused: %w", err)
+	} else if info, err := c.last(ctx, session); err == nil {
+		start.After = info.GetFirstRunId()
+	} else if !errors.Is(err, agent.NotFound) {
+		return nil, err
 	}
-	return c.begin(ctx, session, o.Input(name, text), o.Priority)
+	return c.begin(ctx, session, start, o.Priority)
 }
 
 // Input is the workflow's input that a start with these options has (wire §3).
@@ -124,22 +130,25 @@ func (c *Client) start(ctx context.Context, session string, start agent.Start) (
 	if start.From != nil && start.From.Session != "" {
 		from = start.From.Session
 	}
-	priority, err := c.priorityOf(ctx, from)
+	priority, before, err := c.priorityOf(ctx, from)
 	if err != nil {
 		return nil, err
+	}
+	if from == session {
+		start.After = before
 	}
 	return c.begin(ctx, session, start, priority)
 }
 
-// priorityOf is that of a session's last run; the default of one that Temporal knows
-// nothing of.
-func (c *Client) priorityOf(ctx context.Context, session string) (temporal.Priority, error) {
+// priorityOf is that of a session's last run, with that run's id; the default of one that
+// Temporal knows nothing of.
+func (c *Client) priorityOf(ctx context.Context, session string) (_ temporal.Priority, last string, err error) {
 	info, err := c.last(ctx, session)
 	if err != nil && !errors.Is(err, agent.NotFound) {
-		return temporal.Priority{}, err
+		return temporal.Priority{}, "", err
 	}
 	p := info.GetPriority()
-	return temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, nil
+	return temporal.Priority{PriorityKey: int(p.GetPriorityKey()), FairnessKey: p.GetFairnessKey(), FairnessWeight: p.GetFairnessWeight()}, info.GetFirstRunId(), nil
 }
 
 // Bounds of a priority, which are the server's.

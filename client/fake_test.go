@@ -12,6 +12,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/temporalproto"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -85,6 +86,9 @@ func (f *fake) ExecuteWorkflow(_ context.Context, _ client.StartWorkflowOptions,
 func (f *fake) DescribeWorkflowExecution(_ context.Context, session, execution string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.describe == nil {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
 	info, err := f.describe(session, execution)
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: copied(info)}, err
 }

@@ -92,7 +92,8 @@ const patience = 3 * time.Second
 // SayOrLeave says pause, interrupt, stop, cancel or send as they were written,
 // and where no worker answers within 3 s leaves them as a signal with the same
 // id, for the worker that comes: then later is true and there is no ack. What
-// has to be refused of a signal is shown in the run's status. Errors are those of
+// has to be refused of a signal is shown in the run's status. A run whose first task fails
+// hears nothing: stop and cancel end it at once. Errors are those of
 // an update, and [agent.InvalidInput] for every other verb: an answer that is
 // left would tell nobody that it came too late.
 func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.Command) (ack *agent.Ack, later bool, err error) {
@@ -106,6 +107,9 @@ func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.C
 	case err == nil:
 		return &said, false, nil
 	case ctx.Err() == nil && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+		if ended, err := c.endUnbegun(ctx, session, command); ended || err != nil {
+			return &agent.Ack{V: agent.Version, Session: session, Status: agent.Cancelled, Effect: agent.Accepted}, false, err
+		}
 		err = signals.SayLater(ctx, c.temporal, session, command)
 		return nil, err == nil, err
 	}

@@ -91,14 +91,17 @@ func (c *Client) post(ctx context.Context, session string, order agent.SendOrder
 	if err != nil {
 		return nil, err
 	}
+	priority, before, err := c.priorityOf(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	start.After = before
 	start = c.traced(ctx, start)
 	if err := check(session, start); err != nil {
 		return nil, err
 	}
 	o := c.startOptions(session, start)
-	if o.Priority, err = c.priorityOf(ctx, session); err != nil {
-		return nil, err
-	}
+	o.Priority = priority
 	run, err := c.temporal.SignalWithStartWorkflow(ctx, session, string(agent.Send), order, o, signals.WorkflowType, start)
 	if err != nil {
 		return nil, startFailed(session, start, err)

@@ -46,7 +46,7 @@ func TestSendBeginsTheNextRun(t *testing.T) {
 	run, err := New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{By: "ana", ID: "m-1"})
 	require.NoError(t, err)
 	require.Equal(t, "02b2", run.ID)
-	want := agent.Start{V: 1, Agent: "lead", Input: agent.Input{Text: "go on"}, By: "ana", ID: "m-1", Carry: agent.CarryInherit}
+	want := agent.Start{V: 1, Agent: "lead", Input: agent.Input{Text: "go on"}, By: "ana", ID: "m-1", Carry: agent.CarryInherit, After: "01a1"}
 	require.Equal(t, want, begun)
 
 	_, err = New(f, nil).Send(t.Context(), "a", "go on", &SendOptions{Agent: "other", By: "ana", ID: "m-1"})

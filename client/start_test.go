@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -15,7 +16,13 @@ import (
 // A start returns at once, with a session of its own making where none is named;
 // where the session has a live run it is refused, with that run (HX-01, HX-05, HX-85).
 func TestStart(t *testing.T) {
-	f := &fake{begin: func(agent.Start) (string, error) { return "01a1", nil }}
+	var begun agent.Start
+	f := atEnd(t)
+	last := f.describe
+	f.begin = func(s agent.Start) (string, error) { begun = s; return "01a1", nil }
+	f.describe = func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+		return nil, serviceerror.NewNotFound("gone")
+	}
 	c := New(f, nil)
 	sessions := map[string]bool{}
 	for range 2 {
@@ -31,6 +38,11 @@ func TestStart(t *testing.T) {
 	run, err := c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip-42"})
 	require.NoError(t, err)
 	require.Equal(t, "trip-42", run.Session)
+	require.Empty(t, begun.After)
+	f.describe = last
+	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip-42"})
+	require.NoError(t, err)
+	require.Equal(t, "01a1", begun.After, "a store that has nothing of that run is not the right one")
 	_, err = c.Start(t.Context(), "payer", "pay", &StartOptions{Session: "trip/42"})
 	require.ErrorIs(t, err, agent.InvalidInput)
 

@@ -43,13 +43,13 @@ type instance struct {
 }
 
 // boot starts the server on the database. It returns the address of the frontend.
-func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog) (*instance, string, error) {
+func boot(addr *net.TCPAddr, db *database, o *Options, log *serverLog, g *gate) (*instance, string, error) {
 	for attempt := 1; ; attempt++ {
 		ports, err := choosePorts(addr)
 		if err != nil {
 			return nil, "", err
 		}
-		i, err := launch(serverConfig(ports, db), o, log)
+		i, err := launch(serverConfig(ports, db), o, log, g)
 		if err == nil {
 			return i, ports[primitives.FrontendService].String(), nil
 		}
@@ -88,7 +88,7 @@ func isListenError(err error) bool {
 
 // launch builds the server and starts it, in a goroutine of its own: where the
 // server would end the process, serverLog ends the goroutine.
-func launch(cfg *config.Config, o *Options, log *serverLog) (*instance, error) {
+func launch(cfg *config.Config, o *Options, log *serverLog, g *gate) (*instance, error) {
 	i := &instance{conns: newConnections()}
 	var err error
 	done := make(chan struct{})
@@ -109,6 +109,7 @@ func launch(cfg *config.Config, o *Options, log *serverLog) (*instance, error) {
 			temporal.WithDynamicConfigClient(o.settings()),
 			temporal.WithCustomMetricsHandler(o.metrics()),
 			temporal.WithClientFactoryProvider(i.conns),
+			temporal.WithChainedFrontendGrpcInterceptors(g.guard),
 		)
 		if err == nil {
 			err = i.app.Start()

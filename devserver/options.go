@@ -59,6 +59,11 @@ type Options struct {
 	// Logger gets the server's own log from level warn upwards. Nil means
 	// silence.
 	Logger *slog.Logger
+
+	// Closed lets only clients of [Server.Dial] do something in a namespace until
+	// [Server.Open]: who is to be there first, such as a worker, is. What others ask waits
+	// meanwhile. It is of no effect where the server is shared.
+	Closed bool
 }
 
 const (

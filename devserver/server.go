@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"go.temporal.io/sdk/client"
@@ -27,6 +28,7 @@ type Server struct {
 	db       *database
 	claim    *claim
 	log      *serverLog
+	gate     *gate // nil where the server is shared
 }
 
 // Start starts a server and waits until a workflow can be started on it, which
@@ -79,7 +81,7 @@ func Start(ctx context.Context, o *Options) (*Server, error) {
 
 // startOwn starts a server in this process, on the claimed directory or in memory.
 func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) {
-	s := &Server{namespace: o.namespace(), claim: c, log: &serverLog{to: o.logger()}}
+	s := &Server{namespace: o.namespace(), claim: c, log: &serverLog{to: o.logger()}, gate: newGate(o != nil && o.Closed)}
 	defer func() {
 		if err != nil {
 			s.Stop()
@@ -101,7 +103,7 @@ func startOwn(ctx context.Context, o *Options, c *claim) (_ *Server, err error) 
 	if s.db, err = openDatabase(ctx, dir, o); err != nil {
 		return nil, err
 	}
-	if s.instance, s.addr, err = boot(addr, s.db, o, s.log); err != nil {
+	if s.instance, s.addr, err = boot(addr, s.db, o, s.log, s.gate); err != nil {
 		return nil, err
 	}
 	if err := prepare(ctx, s, o); err != nil {
@@ -126,6 +128,14 @@ func (s *Server) Addr() string { return s.addr }
 // Namespace returns the namespace that is ready for use.
 func (s *Server) Namespace() string { return s.namespace }
 
+// Open lets others in, where [Options.Closed] kept them out. Calls after the first do
+// nothing, and so do those of a server that is shared.
+func (s *Server) Open() {
+	if s.gate != nil {
+		s.gate.open()
+	}
+}
+
 // Shared says that the server belongs to somebody else, who has the same data
 // directory: another process, or an earlier Start in this one. It ends when they
 // stop it, and Stop does nothing.
@@ -147,6 +157,7 @@ func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, err
 	if o.Logger == nil {
 		o.Logger = log.NewStructuredLogger(slog.Default())
 	}
+	o.ConnectionOptions.DialOptions = append(slices.Clip(o.ConnectionOptions.DialOptions), s.gate.pass())
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("devserver: dial %s: %w", s.addr, err)

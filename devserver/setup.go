@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -45,7 +46,7 @@ type setup struct {
 
 // prepare runs all steps, each until it succeeds.
 func prepare(ctx context.Context, s *Server, o *Options) error {
-	c, err := client.NewLazyClient(client.Options{HostPort: s.addr, Namespace: s.namespace, Logger: silence})
+	c, err := client.NewLazyClient(client.Options{HostPort: s.addr, Namespace: s.namespace, Logger: silence, ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{s.gate.pass()}}})
 	if err != nil {
 		return fmt.Errorf("devserver: dial %s: %w", s.addr, err)
 	}

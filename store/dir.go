@@ -115,7 +115,7 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(d.chunk(digest))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store %s; does every worker use this folder?", digest, d.root)
+		return nil, Missing(digest, d.root)
 	}
 	if errors.Is(err, syscall.EISDIR) {
 		return nil, d.folderInstead(digest)
@@ -133,7 +133,7 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 	}
 	f, err := os.Open(d.chunk(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store %s; does every worker use this folder?", name, d.root)
+		return nil, Missing(name, d.root)
 	}
 	if err == nil {
 		defer f.Close()

@@ -13,6 +13,11 @@ import (
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
 // also a context that is over. testsuite.Store tells whether a store keeps it.
 type Store interface {
+	// ID returns the store's identity, 32 hexadecimal digits. The first call in the store's
+	// life chooses and keeps it; of many at once one chooses. A copy of the store has the
+	// same. All workers of a task queue must have one store, and tell by this.
+	ID(ctx context.Context) (string, error)
+
 	// PutChunk keeps data under a name, durably when it returns. A name is of 2 to 170
 	// of a-z, 0-9, - and ~ and at most one dot; it says whose the chunk is and what is in
 	// it, see [Envelope]. Putting the same name again is no error, for the content is the

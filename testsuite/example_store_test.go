@@ -25,6 +25,7 @@ type memory struct {
 	chunks map[string]chunk
 	heads  map[string][]byte
 	gone   map[string]store.Head // where deleted sessions stand
+	id     string
 }
 
 type chunk struct {
@@ -33,7 +34,7 @@ type chunk struct {
 }
 
 func newMemory() *memory {
-	return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}, gone: map[string]store.Head{}}
+	return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}, gone: map[string]store.Head{}, id: store.NewID()}
 }
 
 // enter begins every method: a context that is over is a store that does not answer.
@@ -43,6 +44,14 @@ func (m *memory) enter(ctx context.Context, doing string) error {
 	}
 	m.mu.Lock()
 	return nil
+}
+
+func (m *memory) ID(ctx context.Context) (string, error) {
+	if err := m.enter(ctx, "reading the identity"); err != nil {
+		return "", err
+	}
+	defer m.mu.Unlock()
+	return m.id, nil
 }
 
 func (m *memory) PutChunk(ctx context.Context, name string, data []byte) error {

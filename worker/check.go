@@ -31,7 +31,7 @@ const busyFor = 2 * time.Minute
 func (w *Worker) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
-	for _, look := range []func(context.Context) error{w.checkStore, w.checkKeys} {
+	for _, look := range []func(context.Context) error{w.checkStore, w.checkKeys, w.checkIdentity} {
 		if err := w.patiently(ctx, look); err != nil {
 			return err
 		}
@@ -73,6 +73,19 @@ func (w *Worker) checkStore(ctx context.Context) error {
 		return nil
 	}
 	return agent.Errorf(agent.NotSetUp, "the store in %s is on this machine, and Temporal is at %s: a worker elsewhere could not read the transcripts. Open the store as shared (store.DirOptions, --store-shared) if every worker sees this folder, or use another store", dir.Root(), server.Addr)
+}
+
+// checkIdentity refuses another store than that of the task queue's other workers. A store
+// that does not answer is no reason not to start: it is looked at again when runs begin.
+func (w *Worker) checkIdentity(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeFor)
+	defer cancel()
+	err := w.identity.Check(ctx)
+	if errors.Is(err, agent.StoreUnavailable) {
+		w.logger.Warn("the store does not say which one it is: runs wait until it does", zap.Error(err), zap.String("do", "fermata doctor"))
+		return nil
+	}
+	return err
 }
 
 func loopback(addr string) bool {

@@ -27,6 +27,7 @@ func (o *Options) resolve() (*activities.Deeds, error) {
 		return d, errors.Join(agent.Errorf(agent.NotSetUp, "worker.Options.Store is missing; open one with store.OpenDir"), err)
 	}
 	d.Log = store.NewLog(o.Store)
+	d.Identity = &activities.Identity{Store: o.Store, Queue: o.taskQueue()}
 	return d, err
 }
 

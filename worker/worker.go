@@ -20,6 +20,7 @@ import (
 type Worker struct {
 	temporal client.Client
 	store    store.Store
+	identity *activities.Identity
 	lanes    []worker.Worker // the SDK's
 	logger   *zap.Logger
 	holds    *holds                         // nil where the user's carry them
@@ -39,9 +40,9 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	deeds.Client = c
+	deeds.Client, deeds.Identity.Client = c, c
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
+	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
 	process := newProcess()
 	if deeds.Flights.Others = o.Holds; o.Holds == nil {
 		w.holds = newHolds(c, o.taskQueue(), process, deeds.Flights, o.logger())
@@ -108,7 +109,8 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // Start begins to work. It refuses, with [agent.NotSetUp], to work for a
 // namespace that lacks a search attribute, with transcripts on this
-// machine's disk for a server elsewhere, or for runs that are encrypted with a key
+// machine's disk for a server elsewhere, with another store than that of the task
+// queue's other workers, or for runs that are encrypted with a key
 // that it does not have; [agent.Unreachable] tells that the server does not answer, and
 // [agent.Timeout] that it did not within two minutes.
 func (w *Worker) Start(ctx context.Context) error {

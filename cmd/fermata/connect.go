@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // defaultAddress is where Temporal usually listens. Tests have another: on a
@@ -37,6 +40,10 @@ type server struct {
 	addr, namespace string
 	// embedded is set where the server is, or was found as, that of the data directory.
 	embedded *devserver.Server
+	// data is where a server in this process keeps its data.
+	data string
+	// unnamed tells that nobody named the server: it listens where Temporal usually does.
+	unnamed bool
 }
 
 // inProcess tells whether the server lives in this process and ends with it.
@@ -51,11 +58,15 @@ func (s *server) close() {
 }
 
 // find finds the server that the user means: the one that is named, that of the
-// data directory, or one that listens where Temporal usually does.
+// data directory, or, unless that directory is named, one that listens where Temporal
+// usually does.
 func (c *cli) find(ctx context.Context) (*server, error) {
 	s, err := c.look(ctx)
 	if err == nil && s == nil {
 		dir, _ := c.dataDir() // looked at already
+		if c.data != "" {
+			return nil, agent.Errorf(agent.Unreachable, "no Temporal server is named, and none runs in the data directory %s: start one with fermata dev --data %s, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, shellWord(c.data))
+		}
 		err = agent.Errorf(agent.Unreachable, "no Temporal server is named, none runs in the data directory %s and none listens at %s: start one with fermata dev, or name one with --address, --profile or TEMPORAL_ADDRESS", dir, defaultAddress)
 	}
 	return s, err
@@ -85,7 +96,9 @@ func (c *cli) introduced(s *server) *server {
 	switch {
 	case s == nil:
 	case s.inProcess():
-		c.note("temporal %s, namespace %s (embedded in this process)", s.addr, s.namespace)
+		c.note("temporal %s, namespace %s (embedded in this process, data in %s)", s.addr, s.namespace, s.data)
+	case s.unnamed:
+		c.note("temporal %s, namespace %s (it listens where Temporal usually does; nobody named it)", s.addr, s.namespace)
 	default:
 		c.note("temporal %s, namespace %s", s.addr, s.namespace)
 	}
@@ -111,11 +124,16 @@ func (c *cli) look(ctx context.Context) (*server, error) {
 			return c.introduced(s), err
 		}
 	}
-	if !listens(defaultAddress) {
+	// Who names a directory means its server, and no other one.
+	if c.data != "" || !listens(defaultAddress) {
 		return nil, nil
 	}
 	s, err := c.dial(ctx, o)
-	return c.introduced(s), err
+	if err != nil {
+		return nil, err
+	}
+	s.unnamed = true
+	return c.introduced(s), nil
 }
 
 // clientOptions are what flags, environment and profile say, in this order.
@@ -190,7 +208,7 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 		d.Stop()
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
 	}
-	return &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d}, nil
+	return &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d, data: dir}, nil
 }
 
 // listens tells whether something on this machine takes connections there.
@@ -218,7 +236,26 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	} else if b != nil {
 		o.Live = b
 	}
+	if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {
+		c.note("fermata: warning: %v", err)
+	}
 	return fermata.New(s.Client, o), nil
+}
+
+// otherStore tells that the workers of the task queue have another store. What can't be
+// known in a moment is not told: a worker looks again.
+func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	recorded, err := signals.ReadStore(ctx, s.Client, c.queue())
+	if err != nil {
+		return err
+	}
+	id, err := transcripts.ID(ctx)
+	if err != nil {
+		return err
+	}
+	return activities.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
 }
 
 // withServer gives a command the server that is meant, and what speaks to runs on it.

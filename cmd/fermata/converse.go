@@ -188,7 +188,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 func (v *conversation) left(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		v.interrupted()
+		v.leaving("interrupted", "the run")
 		return exitInterrupted
 	case errors.Is(err, io.EOF), errors.Is(err, errLeft):
 		v.leave()
@@ -198,11 +198,14 @@ func (v *conversation) left(ctx context.Context, err error) error {
 }
 
 // leave says how a run goes on that is held, or waits.
-func (v *conversation) leave() {
+func (v *conversation) leave() { v.leaving("left", "it") }
+
+func (v *conversation) leaving(why, what string) {
 	if v.held() {
-		v.note("left; the run stays held: %s lets it go on", v.how("resume %s", v.run.Session))
+		v.note("%s; the run stays held: %s lets it go on", why, v.how("resume %s", v.run.Session))
+		return
 	}
-	v.note("left; %s", v.goesOn("it"))
+	v.note("%s; %s", why, v.goesOn(what))
 }
 
 // whoami is who answers, where nobody says so: a claim.

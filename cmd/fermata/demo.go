@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -104,7 +105,7 @@ func (c *cli) demoServer(ctx context.Context) (s *server, data string, err error
 		d.Stop()
 		return nil, "", agent.Errorf(agent.Unreachable, "%w", err)
 	}
-	return c.introduced(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d}), data, nil
+	return c.introduced(&server{Client: sdk, addr: d.Addr(), namespace: d.Namespace(), embedded: d, data: cmp.Or(data, "memory")}), data, nil
 }
 
 // demoCrew starts a worker for the demo's one agent.

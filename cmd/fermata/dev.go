@@ -64,6 +64,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	dir, _ := c.dataDir() // used already
 	c.print("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
 	if f == nil {
+		s.embedded.Open()
 		c.print("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
 		c.print("ready      Ctrl-C stops")
 		<-ctx.Done()
@@ -100,7 +101,7 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if namespace == "" {
 		namespace = defaultNamespace
 	}
-	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger()})
+	d, err := startServer(ctx, &devserver.Options{DataDir: dir, Addr: addr, Namespace: namespace, Logger: c.serverLogger(), Closed: true})
 	if err != nil {
 		return nil, agent.Errorf(agent.Unreachable, "the embedded server does not start: %w", err)
 	}
@@ -144,6 +145,10 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 		return err
 	}
 	defer c.dismiss(w)
+	if err := c.polls(ctx, s); err != nil {
+		return err
+	}
+	s.embedded.Open()
 	c.introduceWorker(f)
 	c.print("try        fermata run %s \"…\"%s in another terminal; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), s.addr)
 	c.print("ready      Ctrl-C stops")

@@ -152,7 +152,7 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	case len(names) > 0:
 		d.found("worker", fine, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
 	case d.file != nil:
-		d.found("worker", fine, "none at task queue "+d.queue()+": fermata run starts one for "+d.file.Path, "")
+		d.found("worker", warning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))
 	default:
 		d.failed("worker", agent.Errorf(agent.NoWorker, "none at task queue %s, and there is no agents file here", d.queue()), "fermata worker --agents FILE")
 	}
@@ -171,7 +171,13 @@ func (d *doctor) checkStore(ctx context.Context) {
 		d.failed("store", err, "make it reachable, or name another one with --store")
 		return
 	}
-	d.found("store", fine, placeOf(transcripts), "")
+	if d.server != nil {
+		if err := d.otherStore(ctx, d.server, transcripts); errors.Is(err, agent.NotSetUp) {
+			d.failed("store", err, "")
+			return
+		}
+	}
+	d.found("store", fine, store.Place(transcripts), "")
 }
 
 // storePatience is how long doctor waits for the store's answer. Probes call doctor: it
@@ -225,6 +231,13 @@ func (d *doctor) checkAgents() {
 			continue
 		}
 		d.failed("key", agent.Errorf(agent.ProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
+	}
+	for _, p := range d.file.Programs() {
+		if p.Err == nil {
+			d.found("mcp", fine, fmt.Sprintf("%s: %s is there", p.Server, p.Command), "")
+			continue
+		}
+		d.failed("mcp", agent.Errorf(agent.ToolsMissing, "server %s: the command %s can't be started: %w", p.Server, p.Command, p.Err), "install it, or name it with its path")
 	}
 	if d.file.UsesShell() {
 		d.checkShell(d.file.Workspace(), warning)

@@ -117,6 +117,11 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		last = cmp.Or(e.Cursor(), last)
 		if c.json {
 			c.line(e)
+		}
+		if err := c.out.failed(); err != nil {
+			return last, err
+		}
+		if c.json {
 			continue
 		}
 		what := whatOf(e.Event)

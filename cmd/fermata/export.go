@@ -56,7 +56,7 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there")
+	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there; - is standard output")
 	f.DurationVar(&o.lasts, "for", 0, "how long it can be imported (default 24h)")
 	f.BoolVar(&o.forever, "no-expiry", false, "it can be imported for ever")
 	f.BoolVar(&o.move, "move", false, "cancel the session here once the file is safe")
@@ -77,7 +77,13 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if o.file == "" {
 		return agent.Errorf(agent.InvalidInput, "name the file to write with -o")
 	}
-	if _, err := os.Lstat(o.file); !errors.Is(err, fs.ErrNotExist) {
+	if o.file == "-" && c.json {
+		return agent.Errorf(agent.InvalidInput, "-o - and --json exclude each other: both write to standard output")
+	}
+	if o.file == "-" && o.move {
+		return agent.Errorf(agent.InvalidInput, "--move wants a file: of standard output nobody knows whether it is safe")
+	}
+	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.InvalidInput, "%s is there already; name another file", o.file)
 	}
 	options, err := exportKeys()
@@ -86,7 +92,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	}
 	options.For, options.NoExpiry = o.lasts, o.forever
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
-		e, err := writeExport(ctx, runs, o, options)
+		e, err := c.writeExport(ctx, runs, o, options)
 		if err != nil {
 			return err
 		}
@@ -101,7 +107,14 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 }
 
 // writeExport puts the file in its place when it is whole, and durable.
-func writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
+func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
+	if o.file == "-" {
+		// As it comes: an export that fails leaves a part that no import takes.
+		if e, err = runs.Export(ctx, o.session, c.out.to, options); err != nil {
+			return e, err
+		}
+		return e, c.out.failed()
+	}
 	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // for the user's eyes only
 	if err != nil {
 		return e, agent.Errorf(agent.InvalidInput, "the file can't be written: %w", err)
@@ -138,21 +151,25 @@ func (c *cli) tellExport(done string, l exportLine) {
 		c.line(l)
 		return
 	}
-	c.print("%-10s %s, agent %s, %s", done, l.Session, l.Agent, l.Status)
-	c.print("export     %s, signed with %s, of run %s", l.Export, l.Key, l.Run)
+	say := c.print
+	if l.File == "-" {
+		say = c.note
+	}
+	say("%-10s %s, agent %s, %s", done, l.Session, l.Agent, l.Status)
+	say("export     %s, signed with %s, of run %s", l.Export, l.Key, l.Run)
 	if w := l.Suspension; w != nil {
 		var open []string
 		for _, q := range w.Requests {
 			open = append(open, q.ID)
 		}
-		c.print("waits      %s, %s; open requests: %s", w.ID, w.Kind, orNone(open))
+		say("waits      %s, %s; open requests: %s", w.ID, w.Kind, orNone(open))
 	}
 	if l.Expires.IsZero() {
-		c.print("expires    never")
+		say("expires    never")
 	} else {
-		c.print("expires    %s", l.Expires.Local().Format(time.DateTime))
+		say("expires    %s", l.Expires.Local().Format(time.DateTime))
 	}
 	if l.Moved {
-		c.print("moved      the session is at its end here")
+		say("moved      the session is at its end here")
 	}
 }

@@ -44,7 +44,13 @@ func TestExportAndImport(t *testing.T) {
 	s.fails(6, "[not_found]", "export", s.session("nobody"), "-o", file)
 	require.NoFileExists(t, file, "what failed leaves nothing")
 
-	r := s.run("export", run.Session, "-o", file, "--for", "168h", "--move", "--json")
+	r := s.run("export", run.Session, "-o", "-")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "exported   "+run.Session+", agent traveller, suspended")
+	require.NoError(t, os.WriteFile(file+"2", []byte(r.out), 0o600))
+	s.fails(agent.Busy.Exit(), "[busy]", "import", file+"2") // it is whole: only that the session lives here hinders it
+	require.NoError(t, os.Remove(file+"2"))
+	r = s.run("export", run.Session, "-o", file, "--for", "168h", "--move", "--json")
 	require.Zero(t, r.exit, r.err)
 	line := lastLine[exportLine](t, r.out)
 	require.Equal(t, "q-1", line.Suspension.Requests[0].ID)

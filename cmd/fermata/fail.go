@@ -78,6 +78,9 @@ func (c *cli) line(v any) {
 		c.note("fermata: error [internal] writing JSON: %v", err)
 		return
 	}
+	if c.out.ascii {
+		b = escaped(string(b))
+	}
 	fmt.Fprintf(c.out, "%s\n", b)
 }
 

@@ -25,12 +25,16 @@ and briefs another run (fermata run --briefing).`,
   fermata handoff invoice-118 > left.json && fermata run payer "Go on" --briefing left.json`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if md && c.json {
+				return agent.Errorf(agent.InvalidInput, "--md and --json exclude each other")
+			}
 			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
 				return c.handoff(cmd.Context(), s, runs, args[0], md)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&md, "md", false, "print it as Markdown, for people")
+	c.jsonFlag(cmd, "print it as one line of JSON, as without --md; errors too")
 	return cmd
 }
 

@@ -62,7 +62,11 @@ func (v *conversation) hurry(ctx context.Context, order agent.InterruptOrder) er
 	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	err := signals.SayLater(ctx, v.server.Client, v.run.Session, order)
-	if err != nil && !errors.Is(err, agent.Closed) {
+	if errors.Is(err, agent.Closed) {
+		v.note("left; the run has ended: see %s", v.how("show %s", v.run.Session))
+		return exitInterrupted
+	}
+	if err != nil {
 		return fmt.Errorf("left, and nobody knows whether the run is held: %w", err)
 	}
 	return v.away()

@@ -16,6 +16,7 @@ import (
 
 func (c *cli) inboxCommand() *cobra.Command {
 	var f fermata.InboxFilter
+	limit := 50
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "List what runs ask and nobody has answered",
@@ -28,25 +29,29 @@ are not in it: fermata show SESSION has them.`,
   fermata inbox --approver ana@acme.com --json | jq -r '[.session,.id,.text]|@tsv'`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkInbox(f); err != nil {
+			if err := checkInbox(f, limit); err != nil {
 				return err
 			}
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
-				return c.inbox(cmd.Context(), runs, f)
+				return c.inbox(cmd.Context(), runs, f, limit)
 			})
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
 	flags.StringVar(&f.WaitsFor, "waits-for", "", "only question, approval, client_tool, limit or worker_lost, or another value of FermataWaitsFor")
-	flags.DurationVar(&f.Older, "older", 0, "only what has been open for so long, such as 1h")
+	olderFlag(flags, &f.Older, "only what has been open for so long, such as 1h or 2d")
+	flags.IntVar(&limit, "limit", limit, "how many at most")
 	flags.StringVar(&f.Approver, "approver", "", "only what names this approver")
 	flags.StringVar(&f.Session, "session", "", "only this session and what is below it")
 	c.jsonFlag(cmd, "print one request as JSON a line")
 	return cmd
 }
 
-func checkInbox(f fermata.InboxFilter) error {
+func checkInbox(f fermata.InboxFilter, limit int) error {
+	if limit < 1 {
+		return agent.Errorf(agent.InvalidInput, "--limit must be positive")
+	}
 	if f.Older < 0 {
 		return agent.Errorf(agent.InvalidInput, "--older must be positive")
 	}
@@ -56,13 +61,18 @@ func checkInbox(f fermata.InboxFilter) error {
 	return nil
 }
 
-func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter) error {
+func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter, limit int) error {
 	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
 	defer w.Flush()
 	n, lost := 0, false
 	for q, err := range runs.Inbox(ctx, f) {
 		if err != nil {
 			return err
+		}
+		if n == limit {
+			w.Flush()
+			c.note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
+			break
 		}
 		n++
 		lost = lost || q.Type == fermata.Lost

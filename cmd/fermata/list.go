@@ -39,7 +39,7 @@ no worker is asked.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "only runs of this agent")
 	flags.StringVar(&status, "status", "", "only pending, running, suspended, completed, failed, cancelled or stopped ones")
-	flags.DurationVar(&f.Older, "older", 0, "only runs that have had their status for so long, such as 24h")
+	olderFlag(flags, &f.Older, "only runs that have had their status for so long, such as 24h or 7d")
 	flags.StringVar(&f.Query, "query", "", "a further condition in Temporal's list filter language")
 	flags.IntVar(&limit, "limit", limit, "how many at most")
 	c.jsonFlag(cmd, "print one JSON object a line")

@@ -172,7 +172,7 @@ func (b *bench) finished(cmd *exec.Cmd, err error, out, errs *bytes.Buffer) ran 
 	return r
 }
 
-var embeddedAt = regexp.MustCompile(`(?m)^temporal (\S+), namespace \S+ \(embedded in this process\)$`)
+var embeddedAt = regexp.MustCompile(`(?m)^temporal (\S+), namespace \S+ \(embedded in this process, data in .+\)$`)
 
 // gone checks that a server that lived in the process does not listen any more.
 func (b *bench) gone(r ran) {

@@ -78,11 +78,3 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 	}
 	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
 }
-
-// placeOf tells people where a store is.
-func placeOf(s *store.Encrypted) string {
-	if dir, ok := s.Inner().(*store.Dir); ok {
-		return dir.Root()
-	}
-	return fmt.Sprint(s.Inner())
-}

@@ -35,6 +35,28 @@ func (c *cli) pollers(ctx context.Context, s *server) ([]string, error) {
 	return names, nil
 }
 
+// pollPatience is how long a worker that was started may take to poll.
+const pollPatience = 10 * time.Second
+
+// polls waits until a worker of this process waits at the task queue: who comes later
+// finds it.
+func (c *cli) polls(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeout(ctx, pollPatience)
+	defer cancel()
+	for {
+		names, err := c.pollers(ctx, s)
+		if err != nil || len(names) > 0 {
+			return err
+		}
+		if !pause(ctx, probeInterval) {
+			return agent.Errorf(agent.NoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.queue(), pollPatience)
+		}
+	}
+}
+
+// probeInterval is the pause between two looks at a server that is on this machine.
+const probeInterval = 20 * time.Millisecond
+
 // stoppedWorkers are those that have said that they stop: the server counts them
 // among the pollers for minutes. A server that keeps no list of workers knows none.
 func (c *cli) stoppedWorkers(ctx context.Context, s *server) map[string]bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ import (
 // cli is one invocation of the command.
 type cli struct {
 	in       io.Reader
-	out, err io.Writer
+	out, err *outlet
 	globals
 	log *zap.Logger
 	// terminal tells that a person sits at standard input and output, who can be asked.
@@ -52,7 +53,8 @@ type globals struct {
 }
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
-	return &cli{in: stdin, out: stdout, err: stderr, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
+	ascii := onlyASCII()
+	return &cli{in: stdin, out: &outlet{to: stdout, ascii: ascii}, err: &outlet{to: stderr, ascii: ascii}, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
 }
 
 // isTerminal tells whether a person is at the other end.
@@ -79,6 +81,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
 		err = usage(cmd, err)
+	}
+	if lost := c.out.failed(); lost != nil && err == nil {
+		err = lost
 	}
 	return c.end(ctx, err)
 }
@@ -152,9 +157,30 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+// badFlag is what is said of a flag's value that can't be read, with the error of a library.
+var badFlag = regexp.MustCompile(`^invalid argument (".*") for "(?:-\w, )?(--[^"]+)" flag: .*$`)
+
+// flagForms say what flags of a type want.
+var flagForms = map[string]string{
+	"int": "a whole number", "float32": "a number", "duration": "a time such as 90s, 24h or 7d", "bool": "true or false",
+}
+
+func flagKind(cmd *cobra.Command, flag string) string {
+	if f := cmd.Flag(strings.TrimPrefix(flag, "--")); f != nil {
+		return f.Value.Type()
+	}
+	return ""
+}
+
 // usage makes an error of what cobra has to say about how a command was called.
 func usage(cmd *cobra.Command, err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
+	if parts := badFlag.FindStringSubmatch(text); parts != nil {
+		text = fmt.Sprintf("%s can't be %s", parts[2], parts[1])
+		if kind := flagForms[flagKind(cmd, parts[2])]; kind != "" {
+			text += ": it wants " + kind
+		}
+	}
 	return agent.Errorf(agent.InvalidInput, "%s; see %s --help", text, cmd.CommandPath())
 }
 

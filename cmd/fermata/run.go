@@ -179,6 +179,9 @@ func (r *runner) needsTask() error {
 	return agent.Errorf(agent.InvalidInput, "agent %s is no daemon: say in quotes what to do, as in fermata run %s \"…\"", r.agent, r.agent)
 }
 
+// maxPriority is the last of Temporal's priorities; a server may have more.
+const maxPriority = 5
+
 // startOptions reads what the flags say of the start.
 func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	o.Session, o.By, o.Carry, o.Priority = r.session, whoami(), agent.Carry(r.carry), r.priority
@@ -186,6 +189,9 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	case agent.CarryInherit, agent.CarryCompact, agent.CarryReset:
 	default:
 		return o, agent.Errorf(agent.InvalidInput, "--carry must be inherit, compact or reset, not %q", r.carry)
+	}
+	if p := r.priority.PriorityKey; p < 0 || p > maxPriority {
+		return o, agent.Errorf(agent.InvalidInput, "--priority must be from 1 (first) to %d, not %d", maxPriority, p)
 	}
 	if r.park != "" {
 		c, err := signals.DecodeConditions([]byte(r.park))
@@ -198,11 +204,11 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 		return o, nil
 	}
 	raw, err := os.ReadFile(r.briefing)
-	if err == nil {
-		err = json.Unmarshal(raw, &o.Briefing)
+	if err != nil {
+		return o, agent.Errorf(agent.InvalidInput, "--briefing can't be read: %w", err)
 	}
-	if err != nil || o.Briefing == nil || o.Briefing.Session == "" {
-		return o, agent.Errorf(agent.InvalidInput, "--briefing %s is no handoff (%v): write one with fermata handoff SESSION > FILE", r.briefing, err)
+	if err := json.Unmarshal(raw, &o.Briefing); err != nil || o.Briefing == nil || o.Briefing.Session == "" {
+		return o, agent.Errorf(agent.InvalidInput, "--briefing %s is no handoff: write one with fermata handoff SESSION > FILE", r.briefing)
 	}
 	return o, nil
 }

@@ -60,7 +60,7 @@ func TestSetup(t *testing.T) {
 
 func TestSetupOnCloud(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := &cli{out: &out, err: &errs}
+	c := &cli{out: &outlet{to: &out}, err: &outlet{to: &errs}}
 	err := c.setupRefused(&server{namespace: "acme.x7"}, []string{agent.AttrAgent, agent.AttrSince}, &serviceerror.PermissionDenied{Message: "no"})
 	require.ErrorIs(t, err, agent.NotSetUp)
 	require.Equal(t, "tcld namespace search-attributes add --namespace acme.x7 --search-attribute \"FermataAgent=Keyword\"\n"+

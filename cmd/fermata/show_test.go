@@ -12,7 +12,7 @@ import (
 // Why a run neither rests nor ends is shown.
 func TestAFaultIsShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &out}
+	c := &cli{out: &outlet{to: &out}}
 	c.showText(&shown{RunStatus: agent.RunStatus{Status: agent.Running, Fault: agent.Errorf(agent.WorkerLost, "the worker was lost 5 times")}})
 	require.Regexp(t, `fault +\[worker_lost\] the worker was lost 5 times`, out.String())
 }
@@ -20,7 +20,7 @@ func TestAFaultIsShown(t *testing.T) {
 // Limits count from their last renewal, and only what is below counts as agents.
 func TestLimitsAreShown(t *testing.T) {
 	var out strings.Builder
-	c := &cli{out: &out}
+	c := &cli{out: &outlet{to: &out}}
 	c.showText(&shown{RunStatus: agent.RunStatus{
 		Status: agent.Running, Tree: agent.Tally{Agents: 4, Turns: 4}, Left: agent.RoomOf(agent.Amounts{2, agent.NotBounded, agent.NotBounded, 0, agent.NotBounded}),
 		Limits: agent.LimitsUsed{Turns: &agent.Used[int]{Used: 1, Max: 3}, Agents: &agent.Used[int]{Used: 3, Max: 3}},

@@ -45,7 +45,7 @@ then. See fermata store check.`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.collect(cmd.Context(), older, dry) },
 	}
-	cmd.Flags().DurationVar(&older, "older", older, "only chunks that were last put so long ago")
+	olderFlag(cmd.Flags(), &older, "only chunks that were last put so long ago")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "delete nothing, and tell what would be deleted")
 	c.jsonFlag(cmd, "print what was done as one line of JSON")
 	return cmd
@@ -66,7 +66,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 	}
 	done, err := store.NewLog(s).Collect(ctx, older, dry)
 	if c.json {
-		c.line(collected{agent.Version, placeOf(s), dry, done})
+		c.line(collected{agent.Version, store.Place(s), dry, done})
 	}
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ changes nothing. The exit status is 1 if there is any.`,
 }
 
 func (c *cli) printStore(s *store.Encrypted, sessions, chunks int) {
-	c.print("store      %s", placeOf(s))
+	c.print("store      %s", store.Place(s))
 	c.print("sessions   %d", sessions)
 	c.print("chunks     %d", chunks)
 }
@@ -136,7 +136,7 @@ func (c *cli) check(ctx context.Context) error {
 		return err
 	}
 	if c.json {
-		c.line(checked{agent.Version, placeOf(s), found})
+		c.line(checked{agent.Version, store.Place(s), found})
 		return c.faults(nil, found.Faults)
 	}
 	c.printStore(s, found.Sessions, found.Chunks)
@@ -185,13 +185,13 @@ func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	}
 	done, err := s.Rekey(ctx, o)
 	if c.json {
-		c.line(rekeyed{agent.Version, placeOf(s), done})
+		c.line(rekeyed{agent.Version, store.Place(s), done})
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	c.print("store      %s", placeOf(s))
+	c.print("store      %s", store.Place(s))
 	c.print("key        %s", done.Key)
 	c.print("encrypted  %d chunks, %d heads", done.Chunks, done.Heads)
 	c.print("left       %d", done.Left)

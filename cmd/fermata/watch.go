@@ -185,7 +185,7 @@ func (j jsonLines) Note(format string, args ...any) { j.cli.note(format, args...
 // teller tells runs on standard output, with colours if that is a terminal.
 func (c *cli) teller() *story.Teller {
 	var o story.Options
-	if f, ok := c.out.(*os.File); ok && isTerminal(f) {
+	if f, ok := c.out.to.(*os.File); ok && isTerminal(f) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd()))
 	}

@@ -69,7 +69,7 @@ func (s *step) begin(in Begin) {
 	}
 	s.Stint.Parent = agent.TraceparentIn(in.Start.Meta)
 	s.Origin.asked(in.Start, in.Brief)
-	s.do(Open{OpenStep{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Birth != nil}})
+	s.do(Open{OpenStep{Session: s.Session, Agent: in.Start.Agent, Child: s.Parent.Birth != nil, After: in.Start.After}})
 }
 
 // opened takes the Spec, which no deploy changes any more for this run.

@@ -65,6 +65,8 @@ type OpenStep struct {
 	Agent   string `json:"agent"`
 	// Child tells that another run gave it the work.
 	Child bool `json:"child,omitempty"`
+	// After is the session's run before, as the start names it.
+	After string `json:"after,omitempty"`
 }
 
 // ImportStep is what a step is given that reads the state of a run which was elsewhere.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // Store is a store in a bucket. It may be used from many goroutines at once, and
@@ -152,6 +154,29 @@ func (s *Store) remove(ctx context.Context, key string) error {
 		return err
 	}
 	return nil
+}
+
+// identityKey is the object with the store's identity.
+const identityKey = "id"
+
+// ID implements [store.Store].
+func (s *Store) ID(ctx context.Context) (string, error) {
+	for range tries {
+		id, err := s.read(ctx, identityKey)
+		if err == nil {
+			return store.CheckID(strings.TrimSpace(string(id)), identityKey+" in "+s.name)
+		}
+		if !missing(err) {
+			return "", s.unavailable(err, "reading the identity of the store from")
+		}
+		if err := s.heeded(ctx); err != nil {
+			return "", err
+		}
+		if err := s.create(ctx, identityKey, []byte(store.NewID()+"\n")); err != nil && !taken(err) {
+			return "", s.unavailable(err, "writing the identity of the store to")
+		}
+	}
+	return "", s.unavailable(errBusy, "reading the identity of the store from")
 }
 
 // condition is the object that is written to see whether the service heeds conditions.

@@ -13,7 +13,6 @@ import (
 
 	"gocloud.dev/blob"
 
-	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -84,7 +83,7 @@ func (s *Store) newest(ctx context.Context, name string, read func(ctx context.C
 			}
 		}
 		if last == nil {
-			return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", name, s.name)
+			return nil, store.Missing(name, s.name)
 		}
 		data, err := read(ctx, last)
 		if err == nil {

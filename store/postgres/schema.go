@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // migrations make the tables; the n-th brings them from version n-1 to n. One
@@ -30,7 +32,32 @@ CREATE TABLE {schema}.chunks (
 );
 -- Chunks are compressed already.
 ALTER TABLE {schema}.chunks ALTER COLUMN data SET STORAGE EXTERNAL;
+-- What the store is told from others by: one row.
+CREATE TABLE {schema}.identity (
+	one boolean PRIMARY KEY DEFAULT true CHECK (one),
+	id  text NOT NULL
+);
 `}
+
+// ID implements [store.Store].
+func (s *Store) ID(ctx context.Context) (id string, err error) {
+	const read = `SELECT id FROM {schema}.identity`
+	err = s.pool.QueryRow(ctx, s.sql(read)).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		if _, err = s.pool.Exec(ctx, s.sql(`INSERT INTO {schema}.identity (id) VALUES ($1) ON CONFLICT DO NOTHING`), store.NewID()); err == nil {
+			err = s.pool.QueryRow(ctx, s.sql(read)).Scan(&id)
+		}
+	}
+	if err != nil {
+		return "", s.unavailable(err, "reading the identity of the store in %s", s.name)
+	}
+	return store.CheckID(id, "the table identity of "+s.name)
+}
+
+// sql writes the schema's name into a statement.
+func (s *Store) sql(statement string) string {
+	return strings.ReplaceAll(statement, "{schema}", s.schema)
+}
 
 // migrate brings the tables up to date. Where they are, it takes no lock and needs
 // no right but to read.
@@ -68,7 +95,7 @@ func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version
 	todo = append(todo, steps[version:]...)
 	todo = append(todo, `DELETE FROM {schema}.version`)
 	for _, step := range todo {
-		if _, err := tx.Exec(ctx, strings.ReplaceAll(step, "{schema}", s.schema)); err != nil {
+		if _, err := tx.Exec(ctx, s.sql(step)); err != nil {
 			return 0, err
 		}
 	}

@@ -142,7 +142,7 @@ func (s *Store) ChunkStart(ctx context.Context, name string, most int) (data []b
 // chunk says what became of reading a chunk.
 func (s *Store) chunk(name string, data []byte, err error) ([]byte, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s; does every worker use this one?", name, s.name)
+		return nil, store.Missing(name, s.name)
 	}
 	if err != nil {
 		return nil, s.unavailable(err, "reading chunk %s from %s", name, s.name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 		if err == nil {
 			err = json.Unmarshal(data, &out)
 		}
-		c.refused(e, where, err)
+		c.refused(e, where, err, reflect.TypeFor[T]())
 	})
 	if len(c.faults) > before {
 		return out, false
@@ -97,7 +98,7 @@ func decode[T any](c *checker, e entry, where string) (out T, ok bool) {
 	if err == nil {
 		err = durable.Decode(data, &out, maxBytes)
 	}
-	c.refused(e, where, err)
+	c.refused(e, where, err, reflect.TypeFor[T]())
 	return out, err == nil
 }
 
@@ -132,8 +133,8 @@ func (c *checker) fields(n *yaml.Node, path []string, where string, visit func(a
 	}
 }
 
-// refused adds an error of the decoder, at the line of its field.
-func (c *checker) refused(e entry, where string, err error) {
+// refused adds an error of the decoder, at the line of its field. t is what was decoded.
+func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	if err == nil {
 		return
 	}
@@ -144,6 +145,9 @@ func (c *checker) refused(e entry, where string, err error) {
 	text := where + ": " + what.Message
 	if what.Path != "" && strings.HasPrefix(what.Message, what.Path) {
 		text = where + "." + what.Message
+	}
+	if strings.HasSuffix(text, "is not known here") {
+		text += meant(what.Path, fieldNames(t))
 	}
 	c.add(what.Code, e.at(what.Path), "%s", text)
 }
@@ -156,7 +160,7 @@ func (c *checker) known(root *yaml.Node, names ...string) map[string]entry {
 		case twice:
 			c.add(agent.InvalidInput, e.key, "%s is there twice", e.name)
 		case !slices.Contains(names, e.name):
-			c.add(agent.InvalidInput, e.key, "%s is not known here; the file may have %s", quote(e.name), strings.Join(names, ", "))
+			c.add(agent.InvalidInput, e.key, "%s is not known here; the file may have %s%s", quote(e.name), strings.Join(names, ", "), meant(e.name, names))
 		default:
 			parts[e.name] = e
 		}

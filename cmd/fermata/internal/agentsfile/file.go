@@ -1,12 +1,14 @@
 package agentsfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -95,13 +97,58 @@ func (f *File) readAgents(c *checker, root *yaml.Node, part entry) {
 func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	checkLists(c, e, def)
 	def.Rules, def.ClientTools, def.Agents, def.Asking = nil, nil, nil, agent.Patience{}
-	if err := def.Check(); err != nil {
+	for _, err := range apart(def.Check()) {
 		var what *agent.Error
 		errors.As(err, &what)
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
-	if err := model.CheckOutput(def.Output); err != nil {
-		c.add(agent.CodeOf(err), e.at("output"), "agents.%s: %w", e.name, err)
+	for _, name := range positive {
+		if n := e.at(name); n != e.key && isZero(entries(e.value), name) {
+			c.add(agent.InvalidInput, n, "agents.%s.%s must be more than 0; leave it out for the default", e.name, name)
+		}
+	}
+	c.output(e, "output", def.Output)
+}
+
+// positive are fields whose zero is no number that anybody means: it would be the default.
+var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools"}
+
+func isZero(list []entry, name string) bool {
+	for _, e := range list {
+		if e.name == name && e.value.Kind == yaml.ScalarNode {
+			d, err := time.ParseDuration(e.value.Value)
+			return e.value.Value == "0" || err == nil && d == 0
+		}
+	}
+	return false
+}
+
+// apart lists what is joined in an error.
+func apart(err error) []error {
+	if err == nil {
+		return nil
+	}
+	many, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var list []error
+	for _, one := range many.Unwrap() {
+		list = append(list, apart(one)...)
+	}
+	return list
+}
+
+// output checks a schema of answers.
+func (c *checker) output(e entry, at string, schema json.RawMessage) {
+	err := checkSchema(schema, at)
+	var what *agent.Error
+	if errors.As(err, &what) {
+		c.add(what.Code, e.at(what.Path), "agents.%s.%s", e.name, what.Message)
+		return
+	}
+	if err := model.CheckOutput(schema); err != nil {
+		c.add(agent.CodeOf(err), e.at(at), "agents.%s: %w", e.name, err)
 	}
 }
 
@@ -151,7 +198,7 @@ func (f *File) checkTool(name string) error {
 		return nil
 	}
 	if !slices.Contains(toolNames, name) {
-		return agent.Errorf(agent.UnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp", quote(name), strings.Join(toolNames, ", "))
+		return agent.Errorf(agent.UnknownTool, "tool %s is not known; there are %s, and \"mcp:NAME\" for a server under mcp%s", quote(name), strings.Join(toolNames, ", "), meant(name, toolNames))
 	}
 	return nil
 }
@@ -188,7 +235,7 @@ func (f *File) Agent(name string) (agent.Definition, error) {
 		}
 		names = append(names, def.Name)
 	}
-	return agent.Definition{}, agent.Errorf(agent.UnknownAgent, "%s has no agent %s; it has %s", f.Path, quote(name), strings.Join(names, ", ")).At("agent")
+	return agent.Definition{}, agent.Errorf(agent.UnknownAgent, "%s has no agent %s; it has %s%s", f.Path, quote(name), strings.Join(names, ", "), meant(name, names)).At("agent")
 }
 
 // SetModel gives an agent another model, and no fallbacks: who names a model wants

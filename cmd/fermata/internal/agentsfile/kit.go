@@ -125,11 +125,7 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 	if e.URL != "" {
 		return e.openURL(name, log)
 	}
-	program := e.Command[0]
-	if strings.ContainsRune(program, filepath.Separator) {
-		program = within(e.Dir, program)
-	}
-	if _, err := exec.LookPath(program); err != nil && !e.Optional {
+	if err := e.found(); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.InvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
 	}
 	if info, err := os.Stat(e.Dir); err != nil || !info.IsDir() {
@@ -145,6 +141,16 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 		env[key] = value
 	}
 	return mcp.New(name, e.Command, e.options(env, log)), nil
+}
+
+// found reports why the server's program can't be run; nil if it is there.
+func (e serverEntry) found() error {
+	program := e.Command[0]
+	if strings.ContainsRune(program, filepath.Separator) {
+		program = within(e.Dir, program)
+	}
+	_, err := exec.LookPath(program)
+	return err
 }
 
 func (e serverEntry) openURL(name string, log *slog.Logger) (*mcp.Server, error) {
@@ -276,4 +282,24 @@ func (k *Kit) Close() error {
 	}
 	k.open = nil
 	return errors.Join(faults...)
+}
+
+// Program is the program of an MCP server.
+type Program struct {
+	Server  string
+	Command string
+	Err     error // why it can't be started; nil where it is there
+}
+
+// Programs lists the programs that the file's MCP servers are.
+func (f *File) Programs() (list []Program) {
+	for _, name := range slices.Sorted(maps.Keys(f.servers)) {
+		s := f.servers[name]
+		if len(s.Command) == 0 {
+			continue
+		}
+		p := Program{Server: name, Command: s.Command[0], Err: s.found()}
+		list = append(list, p)
+	}
+	return list
 }

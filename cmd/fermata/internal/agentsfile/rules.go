@@ -1,13 +1,14 @@
 package agentsfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -17,7 +18,9 @@ import (
 func checkLists(c *checker, e entry, def agent.Definition) {
 	for i, r := range def.Rules {
 		c.part(e, fmt.Sprintf("rules[%d]", i), agent.Definition{Rules: []agent.Rule{r}})
-		if _, err := signals.Matches(r.Arguments, nil); err != nil {
+		if err := checkSchema(r.Arguments, "rules"); err != nil {
+			c.schema(e, fmt.Sprintf("rules[%d].arguments", i), r.Arguments)
+		} else if _, err := signals.Matches(r.Arguments, nil); err != nil {
 			at := fmt.Sprintf("rules[%d].arguments", i)
 			c.add(agent.InvalidInput, e.at(at), "agents.%s.%s is not a JSON Schema: %w", e.name, at, err)
 		}
@@ -25,18 +28,26 @@ func checkLists(c *checker, e entry, def agent.Definition) {
 	for i, t := range def.ClientTools {
 		at := fmt.Sprintf("client_tools[%d]", i)
 		c.part(e, at, agent.Definition{ClientTools: []agent.ToolSpec{t}})
-		if _, err := signals.Matches(t.Input, nil); err != nil {
+		if err := checkSchema(t.Input, at); err != nil {
+			c.schema(e, at+".input", t.Input)
+		} else if _, err := signals.Matches(t.Input, nil); err != nil {
 			c.add(agent.InvalidInput, e.at(at+".input"), "agents.%s.%s.input is not a JSON Schema: %w", e.name, at, err)
 		}
 	}
 	for i, a := range def.Agents {
 		at := fmt.Sprintf("agents[%d]", i)
 		c.part(e, at, agent.Definition{Agents: []agent.SubAgent{a}})
-		if err := model.CheckOutput(a.Output); err != nil {
-			c.add(agent.CodeOf(err), e.at(at+".output"), "agents.%s.%s: %w", e.name, at, err)
-		}
+		c.output(e, at+".output", a.Output)
 	}
 	c.part(e, "asking", agent.Definition{Asking: def.Asking})
+}
+
+// schema tells what is wrong with a schema.
+func (c *checker) schema(e entry, at string, schema json.RawMessage) {
+	var what *agent.Error
+	if errors.As(checkSchema(schema, at), &what) {
+		c.add(what.Code, e.at(what.Path), "agents.%s.%s", e.name, what.Message)
+	}
 }
 
 // part checks a definition of which only one part is set, and names that part.
@@ -60,7 +71,9 @@ func (f *File) checkTogether(c *checker, list []entry) {
 		f.checkBelow(c, e, def)
 		checkClientTools(c, e, def)
 		for i, r := range def.Rules {
-			f.checkPatterns(c, e, fmt.Sprintf("rules[%d].tools", i), r.Tools, known)
+			at := fmt.Sprintf("rules[%d].tools", i)
+			f.checkPatterns(c, e, at, r.Tools, known)
+			f.checkHad(c, e, at, r.Tools)
 		}
 		for i, a := range def.Agents {
 			f.checkPatterns(c, e, fmt.Sprintf("agents[%d].tools", i), a.Tools, known)
@@ -76,7 +89,7 @@ func (f *File) checkBelow(c *checker, e entry, def agent.Definition) {
 	for i, a := range def.Agents {
 		at := fmt.Sprintf("agents[%d]", i)
 		if agent.CheckName(a.Agent) == nil && !c.names[a.Agent] {
-			c.add(agent.UnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file", e.name, at, quote(a.Agent))
+			c.add(agent.UnknownAgent, e.at(at+".agent"), "agents.%s.%s: there is no agent %s in this file%s", e.name, at, quote(a.Agent), meant(a.Agent, slices.Sorted(maps.Keys(c.names))))
 		}
 		if slices.Contains(names, a.Agent) {
 			c.add(agent.InvalidInput, e.at(at+".agent"), "agents.%s.%s: %s is there already", e.name, at, quote(a.Agent))
@@ -118,6 +131,18 @@ func checkClientTools(c *checker, e entry, def agent.Definition) {
 // lifecyclePrefix begins the names of the tools that look after agents below.
 const lifecyclePrefix = "subagent_"
 
+// checkHad refuses a rule about a tool that the workspace has and no agent of the file
+// does: another one was meant, or the agent was to have it.
+func (f *File) checkHad(c *checker, e entry, at string, names []string) {
+	for i, name := range names {
+		had := slices.ContainsFunc(f.Agents, func(def agent.Definition) bool { return slices.Contains(def.Tools, name) })
+		if slices.Contains(placeTools, name) && !had {
+			where := fmt.Sprintf("%s[%d]", at, i)
+			c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no agent of this file has the tool %s; the rule would hold nothing back", e.name, where, quote(name))
+		}
+	}
+}
+
 // knownTools are the names that rules and bounds may mean.
 func (f *File) knownTools() []string {
 	known := slices.Concat(toolNames, []string{agent.FinishTool})
@@ -145,6 +170,6 @@ func (f *File) checkPatterns(c *checker, e entry, at string, names, known []stri
 			continue
 		}
 		where := fmt.Sprintf("%s[%d]", at, i)
-		c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"", e.name, where, quote(name), strings.Join(known, ", "))
+		c.add(agent.UnknownTool, e.at(where), "agents.%s.%s: no tool is called %s; there are %s, SERVER__TOOL, subagent__AGENT and patterns such as \"fs_*\"%s", e.name, where, quote(name), strings.Join(known, ", "), meant(name, known))
 	}
 }

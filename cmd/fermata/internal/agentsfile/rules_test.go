@@ -77,11 +77,11 @@ func TestFaultsOfRules(t *testing.T) {
 		}},
 		{"unknown field", "    rules:\n      - do: ask\n        tool: x\n", []string{"fermata.yaml:6: agents.a.rules[0].tool is not known here"}},
 		{"misspelt tools", "    rules:\n      - {do: deny, tools: [\"fs_*\", shel_run]}\n      - {do: deny, tools: [subagent__nobody]}\n    ceiling: [fs_raed]\n", []string{
-			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+			`fermata.yaml:5: agents.a.rules[0].tools[1]: no tool is called "shel_run"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; is "shell_run" meant?`,
 			`fermata.yaml:6: agents.a.rules[1].tools[0]: no tool is called "subagent__nobody"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
-			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"`,
+			`fermata.yaml:7: agents.a.ceiling[0]: no tool is called "fs_raed"; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, finish, subagent_list, subagent_wait, subagent_pause, subagent_resume, subagent_stop, SERVER__TOOL, subagent__AGENT and patterns such as "fs_*"; is "fs_read" meant?`,
 		}},
-		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments is not a JSON Schema: invalid value for \"type\": \"7\""}},
+		{"schema of a rule", "    rules:\n      - do: deny\n        arguments: {type: 7}\n", []string{"fermata.yaml:6: agents.a.rules[0].arguments.type has \"7\"; the types are object, array, string, number, integer, boolean, null"}},
 		{"schemas without end", "    rules: [{do: deny, arguments: {$ref: '#'}}]\n    client_tools: [{name: pay, input: {allOf: [{$Ref: '#'}]}}]\n    output: {type: object, properties: {a: {$ref: '#/properties/a'}}}\n", []string{
 			"fermata.yaml:4: agents.a.rules[0].arguments is not a JSON Schema: it leads back to itself",
 			"fermata.yaml:5: agents.a.client_tools[0].input is not a JSON Schema: it leads back to itself",
@@ -91,7 +91,7 @@ func TestFaultsOfRules(t *testing.T) {
 			`fermata.yaml:5: agents.a.client_tools[0]: tool "a b": use 1 to 64 letters, digits, '_' or '-', beginning with a letter`,
 			`fermata.yaml:6: agents.a.client_tools[1]: the name "finish" is taken; use another`,
 			`fermata.yaml:8: agents.a.client_tools[3]: the name "pay" is taken; use another`,
-			"fermata.yaml:9: agents.a.client_tools[3].input is not a JSON Schema: invalid value for \"type\": \"7\"",
+			"fermata.yaml:9: agents.a.client_tools[3].input.type has \"7\"; the types are object, array, string, number, integer, boolean, null",
 		}},
 		{"agents below", "    agents:\n      - agent: nobody\n      - agent: B\n      - {agent: a, limits: {turns: -1}}\n      - agent: a\n", []string{
 			`fermata.yaml:5: agents.a.agents[0]: there is no agent "nobody" in this file`,

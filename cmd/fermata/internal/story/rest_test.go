@@ -2,6 +2,7 @@ package story_test
 
 import (
 	"encoding/json"
+	"io"
 	"testing"
 	"time"
 
@@ -66,4 +67,12 @@ func TestDeadline(t *testing.T) {
 	require.Equal(t, " · at 2020-11-21 08:00:00: reject", story.Deadline(q))
 	q.Default = agent.DefaultApprove
 	require.Equal(t, " · at 2020-11-21 08:00:00: approve", story.Deadline(q))
+}
+
+// A terminal of any width shows something.
+func TestLineOfAnyWidth(t *testing.T) {
+	for width := -2; width < 4; width++ {
+		require.NotEmpty(t, story.Line("some words", width))
+		story.New(io.Discard, story.Options{Width: width}).Event(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser, Note: "n", Parts: []agent.Part{{Text: "some words"}}}})
+	}
 }

@@ -26,8 +26,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Line is a text on one line of at most so many characters.
+// Line is a text on one line of at most so many characters, and of one at least.
 func Line(s string, most int) string {
+	most = max(most, 1)
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-1]) + "…"

@@ -1,0 +1,114 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// Identity refuses a store that is not the one of the task queue: with another one a
+// session would go on without what was said in it. The zero value refuses nothing.
+type Identity struct {
+	Client client.Client
+	Store  store.Store
+	Queue  string
+
+	mu   sync.Mutex
+	seen time.Time // when the store was last found to be the right one
+}
+
+// believed is how long a store that was the right one is not looked at again.
+const believed = time.Minute
+
+// Check returns [agent.NotSetUp] if the task queue has another store, with both places.
+// The first worker of a task queue records its store. An error with another code tells that
+// it can't be known.
+func (i *Identity) Check(ctx context.Context) error { return i.check(ctx, 0) }
+
+// soon is Check, and believes what was seen within the last minute.
+func (i *Identity) soon(ctx context.Context) error { return i.check(ctx, believed) }
+
+func (i *Identity) check(ctx context.Context, within time.Duration) error {
+	if i == nil || i.Client == nil {
+		return nil
+	}
+	i.mu.Lock()
+	known := time.Since(i.seen) < within
+	i.mu.Unlock()
+	if known {
+		return nil
+	}
+	id, err := i.Store.ID(ctx)
+	if err != nil {
+		return err
+	}
+	mine := signals.StoreRecord{ID: id, Place: store.Place(i.Store)}
+	r, err := signals.RecordStore(ctx, i.Client, i.Queue, mine)
+	if err != nil {
+		return err
+	}
+	if err := OtherStore(i.Queue, r, mine); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.seen = time.Now()
+	return nil
+}
+
+// OtherStore returns [agent.NotSetUp] if two stores are not the same one.
+func OtherStore(queue string, recorded, mine signals.StoreRecord) error {
+	if recorded.ID == mine.ID {
+		return nil
+	}
+	if recorded.Place == mine.Place {
+		return agent.Errorf(agent.NotSetUp, "the store in %s is not the one that the workers of the task queue %s had there: it is empty or was replaced (identity %s, not %s). Restore it, or mount the right one. If it is to replace the other for good, stop all workers and terminate the workflow %s",
+			mine.Place, queue, mine.ID, recorded.ID, signals.StoreRecordID(queue))
+	}
+	return agent.Errorf(agent.NotSetUp, "the store in %s is not the one of the task queue %s, which is in %s: the sessions of its workers are not here. Name that one (--store, --data, FERMATA_STORE), or use another task queue. If this one is to replace it for good, stop all workers and terminate the workflow %s",
+		mine.Place, queue, recorded.Place, signals.StoreRecordID(queue))
+}
+
+// before tells that a session without a head has a run in Temporal that had one: the store
+// has lost it, and the session must not begin anew as if nothing had been said.
+func (d *Deeds) before(ctx context.Context, in OpenInput) error {
+	if in.Child || d.Client == nil {
+		return nil
+	}
+	if err := d.Identity.Check(ctx); err != nil { // an empty folder may stand where the store was
+		return err
+	}
+	missed, err := d.stored(ctx, in)
+	if missed == "" || err != nil {
+		return err
+	}
+	return agent.Errorf(agent.ChunkMissing, "session %s has run %s in Temporal, and nothing in the store %s: what was said in it is missing. Look whether the store was restored, emptied or replaced; fermata delete %s lets the session begin anew",
+		in.Session, missed, store.Place(d.Log.Store()), in.Session)
+}
+
+// stored finds the session's last run before one that has written to the store; empty if
+// there is none, as far as Temporal knows. Those between failed before they could.
+func (d *Deeds) stored(ctx context.Context, in OpenInput) (run string, err error) {
+	for run = in.After; run != ""; {
+		state, err := d.machine(ctx, in.Session, run)
+		switch {
+		case errors.Is(err, agent.NotFound):
+			return "", nil // Temporal has forgotten it meanwhile
+		case err != nil:
+			return "", err
+		case state.Log.Version > 0:
+			return run, nil
+		case state.Origin.Start == nil:
+			return "", nil
+		}
+		run = state.Origin.Start.After
+	}
+	return "", nil
+}

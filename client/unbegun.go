@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// endUnbegun ends a run that has never done anything, since its first task fails: it hears
+// neither a stop nor a cancel, and there is nothing to hand over. A run of which some task
+// was done is left alone, and so is one that no worker has tried.
+func (c *Client) endUnbegun(ctx context.Context, session string, command agent.Command) (ended bool, err error) {
+	var run string
+	switch o := command.(type) {
+	case agent.StopOrder:
+		run = o.Run
+	case agent.CancelOrder:
+		run = o.Run
+	default:
+		return false, nil
+	}
+	info, err := c.last(ctx, session)
+	if err != nil {
+		return false, nil // the signal that is left tells of it
+	}
+	execution := info.GetExecution().GetRunId()
+	if !open(info) || run != "" && run != info.GetFirstRunId() || execution != info.GetFirstRunId() {
+		return false, nil
+	}
+	failed := false
+	events := c.temporal.GetWorkflowHistory(ctx, session, execution, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return false, durable.ArriveRPC(err)
+		}
+		switch e.GetEventType() {
+		case enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+			return false, nil
+		case enums.EVENT_TYPE_WORKFLOW_TASK_FAILED, enums.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+			failed = true
+		}
+	}
+	if !failed {
+		return false, nil
+	}
+	err = c.temporal.TerminateWorkflow(ctx, session, execution, "its first task fails, so that it hears no "+string(command.Verb()))
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return false, nil // it has ended meanwhile
+	}
+	return err == nil, durable.ArriveRPC(err)
+}

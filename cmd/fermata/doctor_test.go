@@ -1,0 +1,27 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Doctor finds what would fail a run that has not begun yet.
+func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [\"mcp:gone\", \"mcp:here\"]}\nmcp:\n  gone: {command: [no-such-program-at-all]}\n  here: {command: [sh]}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	r := b.run("doctor")
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.out, "FAIL mcp         server gone: the command no-such-program-at-all can't be started")
+	require.Contains(t, r.out, "ok   mcp         here: sh is there")
+
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
+	d := b.start("dev", "--agents", b.dir+"/none.yaml", "--addr", b.addr)
+	require.NotZero(t, d.wait().exit)
+	dev := b.elsewhere().start("dev", "--addr", b.addr)
+	dev.until("ready")
+	r = b.run("doctor")
+	require.Contains(t, r.out, "warn worker      none at task queue fermata: runs wait until one polls")
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Nobody has to know Go to read what is wrong with a flag.
+func TestFlagsAreRefusedInWords(t *testing.T) {
+	tests := []struct {
+		want string
+		args []string
+	}{
+		{`--priority can't be "nine": it wants a whole number`, []string{"run", "a", "x", "--priority", "nine"}},
+		{"--priority must be from 1 (first) to 5, not 9", []string{"run", "a", "x", "--priority", "9"}},
+		{`--older can't be "soon": it wants a time such as 90s, 24h or 7d`, []string{"ls", "--older", "soon"}},
+		{`--older can't be "-1h"`, []string{"inbox", "--older", "-1h"}},
+		{`--timeout can't be "1w": it wants a time`, []string{"wait", "s", "--timeout", "1w"}},
+		{"--limit must be positive", []string{"inbox", "--limit", "0"}},
+		{"--md and --json exclude each other", []string{"handoff", "s", "--md", "--json"}},
+		{"flags_test.go is no handoff: write one", []string{"run", "a", "--briefing", "flags_test.go"}},
+		{"--briefing can't be read", []string{"run", "a", "--briefing", "none"}},
+		{"-o - and --json exclude each other", []string{"export", "s", "-o", "-", "--json"}},
+		{"--move wants a file", []string{"export", "s", "-o", "-", "--move"}},
+	}
+	for _, tt := range tests {
+		r := inProcess(t, tt.args...)
+		require.Equal(t, 2, r.exit, "%v: %s", tt.args, r.err)
+		require.Contains(t, r.err, tt.want)
+		require.NotRegexp(t, `strconv|parsing|invalid syntax|unmarshal|looking for beginning`, r.err)
+	}
+}
+
+func TestDays(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{"1d": day, "7d12h": 7*day + 12*time.Hour, "90s": 90 * time.Second, "0d": 0} {
+		var got time.Duration
+		require.NoError(t, days{&got}.Set(text), text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "d", "-1d", "1d-2h", "1", "99999999d", "1w"} {
+		var got time.Duration
+		require.Error(t, days{&got}.Set(text), text)
+	}
+}

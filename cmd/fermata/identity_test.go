@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two workers of a task queue with different stores would leave each other's sessions
+// without what was said in them: the second one is refused, with both places.
+func TestASecondStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	other := filepath.Join(b.tmp, "other")
+	d := b.start("dev", "--addr", b.addr)
+	d.until("ready")
+	mine := filepath.Join(b.data, "fermata", "store")
+
+	r := b.run("worker", "--agents", "fermata.yaml", "--address", b.addr, "--store", other)
+	require.NotZero(t, r.exit, r.out)
+	require.Contains(t, r.err, "[not_set_up]")
+	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	r = b.run("run", "reader", "What do the notes say?", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+
+	// Reading with another store is said, and nothing is refused that needs none.
+	r = b.run("ls", "--address", b.addr, "--store", other)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	require.Contains(t, b.run("doctor", "--address", b.addr, "--store", other).out, "FAIL store")
+
+	// A task queue of its own may have a store of its own.
+	d.end(syscall.SIGTERM)
+	r = b.run("run", "reader", "x", "--task-queue", "two", "--store", other)
+	require.Zero(t, r.exit, r.err)
+	r = b.run("run", "reader", "x", "--store", other)
+	require.NotZero(t, r.exit, "the record outlives the worker")
+	require.Contains(t, r.err, "which is in "+mine)
+}
+
+// A session that has run and of which the store has nothing does not begin anew as if
+// nothing had been said.
+func TestASessionIsNeverSilentlyEmpty(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	root := filepath.Join(b.data, "fermata", "store")
+	heads, err := filepath.Glob(filepath.Join(root, "heads", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	require.NoError(t, os.Remove(heads[0]))
+
+	r := b.run("run", "reader", "And now?", "--session", "s-1")
+	require.Equal(t, 1, r.exit, r.out)
+	require.Contains(t, r.err, "[chunk_missing]")
+	require.Contains(t, r.err, root)
+	r = b.run("run", "reader", "And now?", "--session", "s-1")
+	require.Contains(t, r.err, "[chunk_missing]", "the run that failed so is none that the session goes on from")
+
+	// A run that stored nothing is none to miss.
+	require.NotZero(t, b.run("run", "nobody", "x", "--session", "s-2", "--agents", "fermata.yaml").exit)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-2").exit)
+
+	r = b.run("delete", "s-1", "--yes")
+	require.Zero(t, r.exit, r.err)
+	r = b.run("run", "reader", "What do the notes say?", "--session", "s-1")
+	require.Zero(t, r.exit, r.err)
+}
+
+// A run beside a dev that is just starting does not become the first worker: it finds
+// dev's.
+func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	for range 3 {
+		d := b.start("dev", "--addr", b.addr)
+		require.Eventually(t, func() bool { return served(filepath.Join(b.data, "fermata")) }, patience, time.Millisecond)
+		r := b.run("run", "reader", "What do the notes say?")
+		require.Zero(t, r.exit, r.err)
+		require.Contains(t, r.err, fmt.Sprintf("worker %d@", d.cmd.Process.Pid))
+		d.end(syscall.SIGTERM)
+	}
+}
+
+// With --data the server of that directory is meant. One that happens to listen where
+// Temporal usually does belongs to other data.
+func TestDataNamesTheServer(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	d := b.start("dev", "--addr", b.addr)
+	d.until("ready")
+	data := filepath.Join(b.tmp, "own")
+	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1", "--data", data)
+	require.Zero(t, r.exit, r.err)
+	first, _, _ := strings.Cut(r.err, "\n")
+	require.Regexp(t, `^temporal 127\.0\.0\.1:\d+, namespace default \(embedded in this process, data in `+data+`\)$`, first)
+	require.NotContains(t, r.err, b.addr)
+	r = b.run("ls", "--data", filepath.Join(b.tmp, "none"))
+	require.Equal(t, 5, r.exit, r.out)
+	require.Contains(t, r.err, "none runs in the data directory "+filepath.Join(b.tmp, "none"))
+	require.NotContains(t, r.err, b.addr)
+
+	// Without it the server that listens is used, and that nobody has named it is said.
+	elsewhere := b.elsewhere()
+	elsewhere.env = append(elsewhere.env, "XDG_DATA_HOME="+b.tmp)
+	r = elsewhere.run("ls")
+	require.Contains(t, r.err, "temporal "+b.addr+", namespace default (it listens where Temporal usually does; nobody named it)")
+}

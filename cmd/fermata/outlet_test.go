@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// full is a device on which nothing can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// Output that is lost is not told to have been printed.
+func TestLostOutputIsAnError(t *testing.T) {
+	b := setup(t)
+	project(b)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	device, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { device.Close() })
+	for _, args := range [][]string{
+		{"version"}, {"transcript", "s-1"}, {"events", "s-1", "--json"}, {"run", "reader", "What do the notes say?", "--json"},
+	} {
+		cmd := b.command(args...)
+		var errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = device, &errs
+		err := cmd.Run()
+		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
+		require.Contains(t, errs.String(), "standard output can't be written", args)
+	}
+	for _, args := range [][]string{{"--help"}, {"help", "run"}} {
+		var errs bytes.Buffer
+		require.Equal(t, 1, newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), args))
+	}
+}
+
+// A reader of ASCII is given nothing else, and JSON still says what was said.
+func TestASCII(t *testing.T) {
+	t.Setenv("LC_ALL", "C")
+	var out, errs bytes.Buffer
+	c := newCLI(strings.NewReader(""), &out, &errs)
+	c.print("a → b · Grüße…")
+	c.note("mehr…")
+	c.line(map[string]string{"text": "Grüße… 🎼 \\u00fc"})
+	require.Equal(t, "mehr...\n", errs.String())
+	lines := strings.Split(out.String(), "\n")
+	require.Equal(t, `a -> b - Gr\u00fc\u00dfe...`, lines[0])
+	require.NotRegexp(t, `[^\x00-\x7f]`, lines[1])
+	var back map[string]string
+	require.NoError(t, json.Unmarshal([]byte(lines[1]), &back))
+	require.Equal(t, "Grüße… 🎼 \\u00fc", back["text"])
+
+	t.Setenv("LC_ALL", "C.UTF-8")
+	out.Reset()
+	newCLI(strings.NewReader(""), &out, &errs).print("a → b")
+	require.Equal(t, "a → b\n", out.String())
+}

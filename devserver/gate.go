@@ -1,0 +1,62 @@
+package devserver
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"go.temporal.io/server/common/primitives"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// gateKey is the metadata by which the server's owner passes the gate.
+const gateKey = "fermata-owner"
+
+// A gate lets only the server's owner do something in a namespace until it is opened. What
+// others ask meanwhile waits, as for a server that is just starting.
+type gate struct {
+	token  string
+	opened chan struct{}
+	once   sync.Once
+}
+
+func newGate(closed bool) *gate {
+	g := &gate{token: uuid.NewString(), opened: make(chan struct{})}
+	if !closed {
+		g.open()
+	}
+	return g
+}
+
+func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+
+// guard is the server's side of the gate. Questions about the server itself pass: by them
+// others see that it is there. So does what is asked of a namespace as a whole: the server
+// asks that of itself when search attributes are added.
+func (g *gate) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	in, ok := req.(interface{ GetNamespace() string })
+	if !ok || in.GetNamespace() == "" || in.GetNamespace() == primitives.SystemLocalNamespace || strings.HasSuffix(info.FullMethod, "Namespace") {
+		return next(ctx, req)
+	}
+	if md, _ := metadata.FromIncomingContext(ctx); len(md.Get(gateKey)) > 0 && md.Get(gateKey)[0] == g.token {
+		return next(ctx, req)
+	}
+	select {
+	case <-g.opened:
+		return next(ctx, req)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pass makes a connection the owner's; of a server of somebody else it changes nothing.
+func (g *gate) pass() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if g != nil {
+			ctx = metadata.AppendToOutgoingContext(ctx, gateKey, g.token)
+		}
+		return invoke(ctx, method, req, reply, c, o...)
+	})
+}

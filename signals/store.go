@@ -3,13 +3,12 @@ package signals
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
-	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -17,19 +16,20 @@ import (
 
 // StoreRecord says which store the workers of a task queue have.
 type StoreRecord struct {
-	V     int    `json:"v"`
-	ID    string `json:"id"`    // the store's identity
-	Place string `json:"place"` // where the first worker has it, for people
+	ID    string // the store's identity
+	Place string // where the first worker has it, for people; 800 bytes at most
 }
 
-// The record is the memo of a workflow that nobody works on: its first task is due after
-// longer than anything lives. So every worker of the task queue sees it wherever it runs,
-// the server lets only one be made, and it outlives all runs.
+// The record is a workflow that nobody works on: its first task is due after longer than
+// anything lives. So every worker of the task queue sees it wherever it runs, the server
+// lets only one be made, and it outlives all runs. What it says is the name of its own task
+// queue, which no worker polls: a payload would be encrypted, and a worker that has other
+// keys than the first one, or keys that have replaced those, could not read it.
 const (
 	storeType  = "fermata.store"
-	storeMemo  = "store"
-	storeQueue = "fermata/store"
+	storeQueue = "fermata/store/" // before the identity, "@" and the place
 	storeDelay = 50 * 365 * 24 * time.Hour
+	maxPlace   = 800
 )
 
 // StoreRecordID is the id of the workflow that has a task queue's [StoreRecord]. No
@@ -48,14 +48,12 @@ func ReadStore(ctx context.Context, c client.Client, taskQueue string) (StoreRec
 	case d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return StoreRecord{}, agent.Errorf(agent.NotFound, "the store that was recorded for the task queue %s is no longer", taskQueue)
 	}
-	return storeIn(id, d.GetWorkflowExecutionInfo().GetMemo())
-}
-
-func storeIn(id string, memo *commonpb.Memo) (r StoreRecord, err error) {
-	if err := converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[storeMemo], &r); err != nil || r.ID == "" {
-		return r, agent.Errorf(agent.Incompatible, "the workflow %s does not say which store it records (%v); terminate it, and the next worker records its own", id, err)
+	name, ours := strings.CutPrefix(d.GetExecutionConfig().GetTaskQueue().GetName(), storeQueue)
+	store, place, _ := strings.Cut(name, "@")
+	if !ours || store == "" {
+		return StoreRecord{}, agent.Errorf(agent.Incompatible, "the workflow %s does not say which store it records; terminate it, and the next worker records its own", id)
 	}
-	return r, nil
+	return StoreRecord{ID: store, Place: place}, nil
 }
 
 // RecordStore records a store for a task queue that has none, and returns the one that is
@@ -65,11 +63,9 @@ func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine St
 	if !errors.Is(err, agent.NotFound) {
 		return r, err
 	}
-	mine.V = agent.Version
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: StoreRecordID(taskQueue), TaskQueue: storeQueue, StartDelay: storeDelay, Memo: map[string]any{storeMemo: mine},
+		ID: StoreRecordID(taskQueue), TaskQueue: storeQueue + mine.ID + "@" + strings.ToValidUTF8(mine.Place[:min(len(mine.Place), maxPlace)], ""), StartDelay: storeDelay,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "the store of the task queue " + taskQueue,
 	}, storeType)
 	if err != nil {
 		return r, durable.ArriveRPC(err)

@@ -53,7 +53,7 @@ func TestFailsClearly(t *testing.T) {
 		{"run reviewer x --agents gone.yaml", 2, "[invalid_input] the agents file can't be read: open gone.yaml: no such file or directory"},
 		{"worker", 2, "[invalid_input] there is no agents file: write fermata.yaml, such as"},
 		{"ls --status busy", 2, "[invalid_input] --status must be pending, running"},
-		{"ls --older soon", 2, `[invalid_input] invalid argument "soon" for "--older" flag`},
+		{"ls --older soon", 2, `[invalid_input] --older can't be "soon": it wants a time such as 90s, 24h or 7d`},
 		{"ls --profile nowhere", 2, "[invalid_input] the configuration of the Temporal client: "},
 		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev is a server of its own"},
 		{"dev --addr 192.0.2.1:7233", 2, "[invalid_input] --addr must be a loopback address with a port, such as "},

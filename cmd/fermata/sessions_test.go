@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 	// Nothing may happen again: nobody is asked.
 	r = s.run("retry", id)
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "All is paid.\ncompleted · 3 turns")
+	require.Contains(t, r.out, "All is paid.\ncompleted · 1 turn ·")
 	require.Contains(t, s.run("runs", id).out, " "+points[2]+" (retry)\n")
 	s.fails(6, "[stale]", "retry", id)
 

@@ -161,7 +161,7 @@ func TestParkAndEmit(t *testing.T) {
 	s.fails(2, "[invalid_input] topic", "emit", "a b")
 	s.fails(2, "the payload is not JSON", "emit", "paid", "{")
 	s.fails(2, "--park: topic is missing", "run", "sleeper", "x", "--park", `{"event":{}}`)
-	s.fails(2, "is no handoff", "run", "sleeper", "--briefing", "nowhere.json")
+	s.fails(2, "--briefing can't be read", "run", "sleeper", "--briefing", "nowhere.json")
 }
 
 func TestInbox(t *testing.T) {
@@ -181,7 +181,7 @@ func TestInbox(t *testing.T) {
 	r = s.run("inbox", "--older", "1h", "--session", run.Session)
 	require.Equal(t, []any{0, ""}, []any{r.exit, r.out})
 	require.Contains(t, r.err, "nothing is open")
-	s.fails(2, "--older must be positive", "inbox", "--older", "-1h")
+	s.fails(2, `--older can't be "-1h"`, "inbox", "--older", "-1h")
 	s.fails(2, `agent "Asker"`, "inbox", "--agent", "Asker")
 }
 

@@ -34,6 +34,9 @@ func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error
 // Ask asks a run; an empty run is the session's current one.
 func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run string, in In) (out Out, err error) {
 	value, err := c.QueryWorkflow(ctx, session, run, q.Name, in)
+	if errors.As(err, new(*serviceerror.Canceled)) && ctx.Err() == nil { // its worker stopped: another one may answer, or none
+		value, err = c.QueryWorkflow(ctx, session, run, q.Name, in)
+	}
 	if err != nil {
 		return out, ArriveRPC(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -59,6 +60,9 @@ func TestARunOfANewerRevisionWaitsForItsBuild(t *testing.T) {
 	binary := buildOver(t, overlay(t, edited(t, newer("2"))), "newer")
 	said := map[string]string{"interupt": `{}`, "cancel": `{"gently":true}`}
 	dir := t.TempDir()
+	var err error
+	s.store, err = store.OpenDir(dir, nil) // both builds have one store
+	require.NoError(t, err)
 	began := s.workNewer(t, binary, dir)
 	runs := map[string]*client.Run{}
 	for verb := range said {

@@ -288,7 +288,7 @@ func TestCarryTellsTheRunAbove(t *testing.T) {
 	require.Equal(t, agent.AwaitingChildren, s.suspended(t, run).Kind)
 	helper, err := s.Get(t.Context(), run.Session+"/helper-1")
 	require.NoError(t, err)
-	require.NotEqual(t, helper.ID, s.current(t, helper.Session), "it was carried over")
+	require.Eventually(t, func() bool { return s.current(t, helper.Session) != helper.ID }, patience, 10*time.Millisecond, "it is carried over")
 	ack := s.say(t, run, agent.ApproveOrder{Request: "helper-1/" + s.suspended(t, helper).Requests[0].ID})
 	require.Equal(t, agent.Accepted, ack.Effect)
 	out, err := run.Result(t.Context())

@@ -112,7 +112,7 @@ func Fault(kind agent.FaultKind, status int, after time.Duration, message string
 // shortSecret is the length below which a secret may be a part of an ordinary word.
 const shortSecret = 12
 
-// redact puts a mark in the place of a secret; of a short one only where it is a word.
+// redact replaces a secret by a mark; of a short one only where it is a word.
 func redact(message, secret string) string {
 	const mark = "[secret]"
 	switch {

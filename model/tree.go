@@ -57,7 +57,7 @@ func (o object) raw() json.RawMessage {
 	return b.Bytes()
 }
 
-// value is a key's value, nil where there is none.
+// value is a key's value, nil if it has none.
 func (o object) value(key string) any {
 	var v any
 	_ = json.Unmarshal(o.values[key], &v) // what is no JSON is no value

@@ -12,7 +12,7 @@ type Optional interface {
 // may.
 type Instructed interface {
 	Source
-	// Instructions are for the model, as of the last List; empty where there are none.
+	// Instructions are for the model, as of the last List; empty if it has none.
 	// The model reads them as the source's own words, 4 KiB of them at most.
 	Instructions() string
 }

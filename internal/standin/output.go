@@ -46,7 +46,7 @@ func OutputReaches(t *testing.T, make Making, answer http.HandlerFunc, req model
 	}
 }
 
-// says tells whether a schema stands in a body.
+// says reports whether a schema stands in a body.
 func says(t *testing.T, body []byte, schema string) bool {
 	t.Helper()
 	var tree, want any

@@ -205,7 +205,7 @@ func (m *Model) interleaved(in []agent.Message, id func(i int, call string) stri
 	return theirs
 }
 
-// thinksBetween tells whether a message thinks after a call.
+// thinksBetween reports whether a message thinks after a call.
 func thinksBetween(msg agent.Message) bool {
 	called := false
 	for _, p := range msg.Parts {

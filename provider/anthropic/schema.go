@@ -39,7 +39,7 @@ func outputSchema(raw json.RawMessage) (schema json.RawMessage, whole bool) {
 // fit counts what the provider limits over a whole schema.
 type fit struct{ optional, unions int }
 
-// holds tells whether the provider takes a schema of its subset, or a part of one.
+// holds reports whether the provider takes a schema of its subset, or a part of one.
 func (f *fit) holds(node any) bool {
 	s, ok := node.(map[string]any)
 	if !ok {

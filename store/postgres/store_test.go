@@ -53,7 +53,7 @@ var schemas atomic.Int64
 // schema names a schema that is removed with the test. Its name wants quoting.
 func schema(t *testing.T) string {
 	t.Helper()
-	database(t) // skips the test where there is none
+	database(t) // skips the test if there is no PostgreSQL
 	name := fmt.Sprintf(`Test "%d" of %d`, schemas.Add(1), os.Getpid())
 	t.Cleanup(func() {
 		sql(t, `DROP SCHEMA IF EXISTS `+pgx.Identifier{name}.Sanitize()+` CASCADE`)

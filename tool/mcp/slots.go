@@ -174,7 +174,7 @@ func (s *Server) halt(where *slot) {
 	}
 }
 
-// stop ends a slot's server. It tells whether that has ended.
+// stop ends a slot's server. It reports whether that has ended.
 func (s *Server) stop(where *slot) bool {
 	s.mu.Lock()
 	live := where.live
@@ -182,7 +182,7 @@ func (s *Server) stop(where *slot) bool {
 	return live == nil || live.peer.stop()
 }
 
-// connected is the running server. Where there is none it is started, once for
+// connected is the running server. If there is none, it is started, once for
 // all who ask; who does not want to wait any more leaves the others undisturbed.
 func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
 	if s.fault != nil {

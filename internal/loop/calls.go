@@ -187,9 +187,9 @@ func (c Calls) growth(i int, edited json.RawMessage) int {
 func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolResult {
 	enter(callMoves, &c.List[i].State, Done)
 	k := &c.List[i]
-	k.Said = min(space, resultInJSON(r.Text, bytes))
 	most := maxResults / len(c.List)
 	k.Bytes = min(bytes, most)
+	k.Said = min(space, resultInJSON(r.Text, bytes), ownWords+7*most)
 	if most = min(most, bytesIn(r.Text, k.Said)); len(r.Text) > most {
 		whole := max(r.Size, len(r.Text))
 		r.Text, r.Size = agent.Cut(r.Text, most, whole), whole
@@ -274,14 +274,14 @@ func (c *Calls) lost(i int, run string) {
 // event of the log keeps it. It is what a session's whole state may have.
 const maxSet = 256 << 10
 
-// keep keeps what a call has set, or says in its result that it did not. If the run may
-// rest before the turn ends, there is only so much space.
+// keep keeps what a call has set, or says in its result that it did not: a run that rests
+// before the turn ends has only so much space.
 func (c *Calls) keep(i int, set map[string]json.RawMessage, space int) {
 	size := setSize(set)
 	for _, k := range c.List {
 		size += setSize(k.Set)
 	}
-	if size > maxSet || c.rests() && setInJSON(set) > space {
+	if size > maxSet || setInJSON(set) > space {
 		c.List[i].Note = fmt.Sprintf("[what the call set was not kept: the calls of this turn set %d bytes, and at most %d are taken]", size, maxSet)
 		return
 	}

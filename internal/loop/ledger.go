@@ -77,10 +77,14 @@ func (l *Ledger) open(session string, granted agent.Amounts) {
 }
 
 // heard takes what a sub-agent says of its account, and reports whether that is news.
-// behind means that it has not heard of all that was granted, and wants more.
+// behind means that it wants what it was granted, and has not heard of that: what it wants
+// then is not what it will want.
 func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 	a := &l.Accounts[i]
 	was := *a
+	for n := range r.Wants {
+		behind = behind || r.Wants[n] > 0 && r.Granted[n] < a.Granted[n]
+	}
 	a.Spent = a.Spent.Latest(r.Spent.Bounded())
 	for n := range a.Returned {
 		if a.Granted[n] != agent.NotBounded { // a run that was reset has forgotten what it granted since
@@ -88,10 +92,8 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 		}
 		// What was known to be spent before was not there to be returned.
 		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(agent.Resource(n))))
-		if r.Granted[n] == a.Granted[n] {
+		if !behind && r.Granted[n] == a.Granted[n] {
 			a.Wants[n], a.Rests[n] = min(max(r.Wants[n], 0), maxGrant), min(max(r.Rests[n], 0), 1)
-		} else if r.Wants[n] > 0 {
-			behind = true
 		}
 	}
 	if a.Returned != was.Returned || a.Spent != was.Spent {

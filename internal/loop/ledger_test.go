@@ -349,3 +349,19 @@ func TestAForgottenGrantIsLearnt(t *testing.T) {
 	require.EqualValues(t, 250, l.Accounts[0].Granted[agent.ResourceTokens])
 	require.EqualValues(t, 50, l.Accounts[0].Wants[agent.ResourceTokens])
 }
+
+// What a sub-agent wants that has not heard of a part of it is not granted: it would come
+// alone, and meet a recall alone. It is told again, and says then what it wants.
+func TestNothingIsGrantedPartByPart(t *testing.T) {
+	var l Ledger
+	l.open("s/b-1", agent.Amounts{agent.ResourceTurns: 1, agent.ResourceTokens: 100})
+	wants := agent.Amounts{agent.ResourceTurns: 1, agent.ResourceTokens: 50}
+	old := l.Accounts[0].Granted
+	l.grant(0, agent.Amounts{agent.ResourceTokens: 50})
+	_, behind := l.heard(0, agent.ShareReport{Granted: old, Wants: wants, Rests: agent.Amounts{1, 1}})
+	require.True(t, behind)
+	require.Zero(t, l.Accounts[0].Wants)
+	_, behind = l.heard(0, agent.ShareReport{Granted: l.Accounts[0].Granted, Wants: wants, Rests: agent.Amounts{1, 1}})
+	require.False(t, behind)
+	require.Equal(t, wants, l.Accounts[0].Wants)
+}

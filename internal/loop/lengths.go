@@ -50,8 +50,9 @@ func setInJSON(set map[string]json.RawMessage) (n int) {
 	return n
 }
 
-// kept is the length of a call when the run rests: one that is to be made, or is being
-// made, will have a result then and not its arguments.
+// kept is what a call counts: one that is to be made, or is being made, will have a result
+// when the run rests and not its arguments. Where a hold keeps it from being made, it rests as
+// it is: see overlong.
 func (k Call) kept() int {
 	if k.State == Done || k.rests() {
 		return k.Size
@@ -71,8 +72,15 @@ func (c Calls) kept() (n int) {
 	return n
 }
 
-// rests reports whether the run may rest before the turn ends.
-func (c Calls) rests() bool { return slices.ContainsFunc(c.List, Call.rests) }
+// waiting is how much longer than they count the calls are that are yet to be made.
+func (c Calls) waiting() (n int) {
+	for _, k := range c.List {
+		if k.State == Waiting {
+			n += k.Size - k.kept()
+		}
+	}
+	return n
+}
 
 // inJSON is that of a child.
 func (c Child) inJSON() int {

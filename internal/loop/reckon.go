@@ -36,7 +36,7 @@ import (
 // # Why they do not take from each other without end
 //
 // A recall takes what one sub-agent has and gives it to another, so two that both rest
-// could pass it to and fro. Four conditions prevent that:
+// could pass it to and fro. These conditions prevent that:
 //
 //   - A run that rests is granted all that it misses, or nothing (suffices). So no two keep
 //     what the other misses: one of them makes its model call.
@@ -45,6 +45,9 @@ import (
 //   - Nothing is recalled for a sub-agent that could not go on with it (recallsFor).
 //   - The rules put the run's own next turn before grants below: what is left is used, or
 //     granted, and not kept.
+//   - A run asks for nothing early while it gives back (wantsAbove).
+//   - Of what it misses, nothing is granted on the word of a report that was sent before it
+//     heard of a part (heard): one part after the other would meet a recall each time.
 //
 // So after each grant somebody makes a model call or starts an agent, and both have bounds.
 
@@ -97,6 +100,9 @@ func (s *step) wantsAbove() (wants, level agent.Amounts) {
 	}
 	k, short := s.reckon(), s.lacks()
 	want := func(r agent.Resource, n, how int64) {
+		if how == askLow && k.Above.Recalled {
+			return // it would come, and be given back
+		}
 		if n > 0 && k.leftAbove(r) < n && k.leftOwn(r) > 0 {
 			wants[r], level[r] = max(wants[r], n), max(level[r], how)
 		}

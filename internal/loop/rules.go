@@ -61,7 +61,10 @@ var rules = []rule{
 	{"open a suspension when a daemon is idle", func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
 		s.wait(agent.BySelf, causeIdle, "")
 	}},
-	{"suspend when nothing is in flight", func(s *step) bool { return s.Rest.Wait != nil && !s.Rest.resting() && !s.over() && s.idle() }, (*step).suspend},
+	{"skip a call that is too long to be kept while the run rests", func(s *step) bool { return s.comesToRest() && s.overlong() >= 0 }, func(s *step) {
+		s.skip(s.overlong(), tooLongToKeep)
+	}},
+	{"suspend when nothing is in flight", (*step).comesToRest, (*step).suspend},
 	{"take back that the run is suspended when that is not stored", func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
 	{"seal the log of a run that is suspended", func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.sealStep(false) }},
 	{"tell that the run is suspended, or what it waits for now", func(s *step) bool {
@@ -105,6 +108,11 @@ func (s *step) mayTurn() bool { return s.ready() && s.End.Stopping == nil && !s.
 
 // mayRest reports whether a suspension could be opened.
 func (s *step) mayRest() bool { return s.Rest.Wait == nil && s.End.Stopping == nil && !s.over() }
+
+// comesToRest reports whether nothing is in flight any more in a suspension that was opened.
+func (s *step) comesToRest() bool {
+	return s.Rest.Wait != nil && !s.Rest.resting() && !s.over() && s.idle()
+}
 
 // suspends reports whether the run rests in an open suspension.
 func (s *step) suspends() bool { return s.Rest.resting() && !s.over() }

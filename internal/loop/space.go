@@ -145,8 +145,29 @@ func fit[T ~string](text T, most int) T {
 
 // space is how much more may wait for somebody.
 func (s State) space() int {
-	return waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
+	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
+	if s.Rest.resting() {
+		n -= s.Calls.waiting()
+	}
+	return n
 }
+
+// overlong is the place of the longest of the calls that a hold keeps from being made, if all
+// of them are longer than what a run that rests may keep; -1 if they are not.
+func (s State) overlong() int {
+	if s.Calls.waiting() <= s.space() {
+		return -1
+	}
+	longest := -1
+	for i, k := range s.Calls.List {
+		if k.State == Waiting && (longest < 0 || k.Size > s.Calls.List[longest].Size) {
+			longest = i
+		}
+	}
+	return longest
+}
+
+const tooLongToKeep = "the run was held, and rests with no more than can be kept; ask for the call again, or for shorter ones"
 
 // mayKeep reports whether a call can be kept with what people are asked about it.
 func (s State) mayKeep(i int, o Request) bool {
@@ -159,12 +180,9 @@ func (s State) mayWait(m agent.Message) bool {
 	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 
-// resultSpace is how long the text of a call's result may be. It is bounded if the run
-// may rest before the turn ends.
+// resultSpace is how long the text of a call's result may be: a hold may let the run rest
+// before the turn ends.
 func (s State) resultSpace(i int) int {
-	if !s.Calls.rests() {
-		return maxState
-	}
 	c := s.Calls.List[i]
 	return max(ownWords, s.space()+c.kept()-callFrame-c.edits())
 }

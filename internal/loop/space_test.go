@@ -390,3 +390,25 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	p = played(t, `begin go`, `opened {"nudge":"`+strings.Repeat("x", specShare)+`"}`)
 	require.Equal(t, []any{Ended, string(agent.TooLarge)}, []any{p.state.Life, p.state.End.Outcome.Reason})
 }
+
+// A hold keeps calls from being made that were counted as if they were about to have a
+// result. What can't be kept while the run rests is skipped, the longest first; the rest is
+// made after it.
+func TestAHeldTurnKeepsWhatFits(t *testing.T) {
+	p := stuff(t)
+	p.must(Said{ID: p.id(), Command: agent.PauseOrder{}})
+	call := func(n int) agent.ToolCall {
+		return agent.ToolCall{Tool: "subagent__" + strings.Repeat("b", 32), Arguments: json.RawMessage(fmt.Sprintf(`{"task":"%d","background":true,"text":"%s"}`, n, strings.Repeat("x", n)))}
+	}
+	p.asksFor("", call(100_000), call(500_000), call(450_000), call(10))
+	require.True(t, p.state.Rest.saved())
+	var states []CallState
+	for _, c := range p.state.Calls.List {
+		states = append(states, c.State)
+	}
+	require.Equal(t, []CallState{Waiting, Done, Waiting, Waiting}, states)
+	require.Equal(t, agent.CallSkipped, p.state.Calls.List[1].Result.Status)
+	require.ErrorIs(t, p.try(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", 200_000)}}), agent.TooLarge)
+	p.must(Said{ID: p.id(), Command: agent.ResumeOrder{}})
+	require.Len(t, p.state.Children.List, 3)
+}

@@ -42,7 +42,7 @@ func TestATimeThatComesWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	def, script := agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})
 	s := setup(t, def, script)
-	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(time.Second), OnTimeout: agent.ResumeWithInput, Input: "it is time"}})
+	run := s.begin(t, "go", &client.StartOptions{Park: &agent.Conditions{After: agent.Duration(10 * time.Second), OnTimeout: agent.ResumeWithInput, Input: "it is time"}})
 	due := s.suspended(t, run).Conditions.At
 	s.worker.Stop()
 	come := time.NewTimer(time.Until(due))

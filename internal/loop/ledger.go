@@ -190,6 +190,16 @@ func (a Account) unspent(r agent.Resource) int64 {
 	return max(0, a.Granted[r]-a.Returned[r]-a.Spent.Amounts()[r])
 }
 
+// unspentAny reports whether it may still use something of any resource.
+func (a Account) unspentAny() bool {
+	for r := range agent.Resources {
+		if a.unspent(r) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // returnable is how much of a resource an account can have given back in all.
 func (a Account) returnable(r agent.Resource) int64 { return a.Returned[r] + a.unspent(r) }
 

@@ -227,7 +227,7 @@ func (s *step) recallsFor(k reckoning, a Account, r agent.Resource) bool {
 // mayRecall reports whether an account has something of a resource and was not told yet to
 // return it. A sub-agent that has not begun hears of nothing.
 func (s *step) mayRecall(a Account, r agent.Resource) bool {
-	return !a.Recalled && a.unspent(r) > 0 && s.Children.List[s.Children.find(a.Session)].Started
+	return !a.Recalled && a.unspent(r) > 0 && s.begunBelow(a)
 }
 
 // givesBack reports whether the run returns what it does not use: the one above has asked,
@@ -240,14 +240,17 @@ func (s *step) givesBack() bool {
 	return s.reckon().returnable() != agent.Amounts{} || !s.awaitsReturns()
 }
 
-// awaitsReturns reports whether sub-agents have yet to return what they do not use.
+// awaitsReturns reports whether sub-agents have yet to return what they do not use. One that
+// is being started is told when it has begun: the one above recalls only once.
 func (s *step) awaitsReturns() bool {
-	for _, a := range s.Ledger.Accounts {
-		if a.Recalled {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Ledger.Accounts, func(a Account) bool {
+		return a.Recalled || !s.begunBelow(a) && a.unspentAny()
+	})
+}
+
+// begunBelow reports whether an account's sub-agent has begun, and so can be told something.
+func (s *step) begunBelow(a Account) bool {
+	return s.Children.List[s.Children.find(a.Session)].Started
 }
 
 // limitBelow is the limit of this run that is used up, and for which a sub-agent rests; nil if

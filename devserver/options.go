@@ -150,11 +150,18 @@ func (o *Options) dataDir() (string, error) {
 	if o != nil && o.DataDir != "" {
 		return filepath.Abs(o.DataDir)
 	}
-	base, err := userDataDir()
+	dir, err := DefaultDataDir()
 	if err != nil {
 		return "", fmt.Errorf("devserver: no data directory: %w; set Options.DataDir", err)
 	}
-	return filepath.Join(base, "fermata"), nil
+	return dir, nil
+}
+
+// DefaultDataDir is where a server without [Options.DataDir] keeps its data: the folder
+// fermata among those of the user's programs on this platform. It need not exist.
+func DefaultDataDir() (string, error) {
+	base, err := userDataDir()
+	return filepath.Join(base, "fermata"), err
 }
 
 // validate returns the first fault that can be seen without touching anything.

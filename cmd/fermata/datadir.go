@@ -1,14 +1,13 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/gofrs/flock"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/devserver"
 )
 
 // lockName is the lock of the embedded server in its data directory.
@@ -19,11 +18,11 @@ const lockName = "temporal.lock"
 func (c *cli) dataDir() (string, error) {
 	dir := c.data
 	if dir == "" {
-		base, err := userDataDir()
+		own, err := devserver.DefaultDataDir()
 		if err != nil {
 			return "", agent.Errorf(agent.InvalidInput, "there is no data directory: %w; name one with --data", err)
 		}
-		dir = filepath.Join(base, "fermata")
+		dir = own
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -32,26 +31,7 @@ func (c *cli) dataDir() (string, error) {
 	return dir, nil
 }
 
-// userDataDir is where the user's programs keep their data on this platform.
-func userDataDir() (string, error) {
-	switch runtime.GOOS {
-	case "windows":
-		if dir := os.Getenv("LocalAppData"); dir != "" {
-			return dir, nil
-		}
-		return "", errors.New("%LocalAppData% is not set")
-	case "darwin", "ios":
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, "Library", "Application Support"), err
-	}
-	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
-		return dir, nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "share"), err
-}
-
-// served tells whether some process has the embedded server of the directory.
+// served reports whether some process has the embedded server of the directory.
 // It may be starting, and it may be gone when this returns.
 func served(dir string) bool {
 	path := filepath.Join(dir, lockName)

@@ -186,6 +186,7 @@ func TestHostileBreadth(t *testing.T) {
 // none of it: the first takes a stop, and with it all of them end, those too that are
 // being begun.
 func TestHostileSpawn(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const enough = 12
 	s, many := hostile(t), make(chan struct{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -53,6 +54,7 @@ func TestStopAgainstResume(t *testing.T) {
 // Interrupt against completion: the run is held, or was done and the interrupt is
 // told so; never both (HX-19).
 func TestInterruptAgainstCompletion(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	moot, held, closed := 0, 0, 0
 	for i := range 20 {
@@ -108,6 +110,7 @@ func TestAnswerAgainstTimeout(t *testing.T) {
 // A verb against the start of a child: the child is held before its first call, or
 // is stopped in it; it does not work on under a held parent (HX-78).
 func TestInterruptAgainstTheStartOfChildren(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	f := plant(t, 3)
 	for i := range 8 {

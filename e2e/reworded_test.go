@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // worded are the packages whose sentences a run may read or keep, with the library whose
@@ -24,6 +26,7 @@ var more = " (" + strings.Repeat("said in other words, ", 50) + "and at length)"
 // No wording decides anything: a build that has other words for every sentence and error of
 // the runtime, and of the JSON library, replays all recorded histories.
 func TestAnotherWordingReplaysAllHistories(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	texts, sentences := map[string][]byte{}, 0
 	for _, pkg := range worded {

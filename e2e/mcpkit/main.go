@@ -1,6 +1,3 @@
-// Mcpkit is the client that MCP's conformance kit tests: a worker's use of a server, in
-// the package mcp, without the worker. The kit starts it with a server's URL, and names
-// the scenario in the environment. `.ci/run mcp` runs all of them.
 package main
 
 import (
@@ -8,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +34,9 @@ type told struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"toolCalls"`
+	Client string `json:"client_id"`
+	Secret string `json:"client_secret"`
+	Issuer string `json:"issuer"`
 }
 
 func run(url string) error {
@@ -45,10 +47,15 @@ func run(url string) error {
 		}
 	}
 	kit.Name = os.Getenv("MCP_CONFORMANCE_SCENARIO")
-	server := mcp.NewHTTP("kit", url, kit.options())
+	server := mcp.NewHTTP("kit", url, kit.options(url))
 	defer server.Close()
-	ctx := context.Background()
+	ctx := tool.WithCaller(context.Background(), "kit", "kit")
 	specs, err := server.List(ctx)
+	if err == nil && len(specs) == 1 && specs[0].Name == "kit__sign_in" {
+		if err = call(ctx, server, kit.calls(specs)[0]); err == nil {
+			specs, err = server.List(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -61,8 +68,21 @@ func run(url string) error {
 	return errors.Join(errs...)
 }
 
-func (k told) options() *mcp.Options {
+func (k told) options(url string) *mcp.Options {
 	o := &mcp.Options{Resources: true}
+	if strings.HasPrefix(k.Name, "auth/") {
+		o.OAuth = &mcp.OAuth{Client: k.Client, Secret: k.Secret, Issuer: k.Issuer}
+	}
+	switch {
+	case o.OAuth == nil:
+	case strings.HasPrefix(k.Name, "auth/client-credentials"):
+		o.OAuth.Grant = mcp.GrantClient
+		fallthrough
+	case k.Secret != "" && k.Issuer == "":
+		o.OAuth.Issuer = issuer(url)
+	case k.Client == "":
+		o.OAuth.Client = "https://conformance-test.local/client-metadata.json"
+	}
 	switch {
 	case strings.HasPrefix(k.Name, "elicitation-"):
 		o.Elicit = mcp.ElicitReplay
@@ -122,8 +142,45 @@ func call(ctx context.Context, server *mcp.Server, c tool.Call) error {
 	}
 }
 
+// issuer is what whoever gives a client a secret knows: whose client it is.
+func issuer(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	resp, err := http.Get(u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource" + u.Path)
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close()
+	var meta struct {
+		Servers []string `json:"authorization_servers"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&meta); err != nil || len(meta.Servers) == 0 {
+		return ""
+	}
+	return meta.Servers[0]
+}
+
+// signIn opens the page of a question, and is the address where the browser ends: the kit
+// lets everybody in.
+func signIn(q *agent.ToolQuestion) string {
+	_, rest, _ := strings.Cut(q.Text, "sign in: ")
+	page, _, _ := strings.Cut(rest, "\n")
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(page)
+	if err != nil {
+		return err.Error()
+	}
+	resp.Body.Close()
+	return resp.Header.Get("Location")
+}
+
 // answer is what a person says to a question who agrees with all that a form proposes.
 func answer(q *agent.ToolQuestion) agent.ToolAnswer {
+	if strings.Contains(q.Text, "sign in: ") {
+		return agent.ToolAnswer{Text: signIn(q)}
+	}
 	if len(q.Choices) > 0 {
 		return agent.ToolAnswer{Choice: new(int)}
 	}

@@ -32,7 +32,11 @@ const (
 
 // List asks the server for its tools, all pages of them.
 func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
-	err = s.with(ctx, "", func(l *link) error {
+	who := owner{}
+	if s.people() { // whose tools they are
+		who = s.ownerFor(tool.CallerOf(ctx))
+	}
+	err = s.with(ctx, who, func(l *link) error {
 		if specs, _, err = s.list(ctx, l); err == nil {
 			words := cut(s.said(l.session.InitializeResult().Instructions), maxDescription)
 			s.mu.Lock()
@@ -41,6 +45,10 @@ func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 		}
 		return err
 	})
+	var asks *signIn
+	if errors.As(err, &asks) {
+		return []agent.ToolSpec{s.signInSpec()}, nil
+	}
 	return specs, err
 }
 
@@ -210,6 +218,8 @@ func (s *Server) own(ctx context.Context, l *link, full string) (name string, ow
 		}
 		switch {
 		case s.has(l, extra):
+			return extra, false, nil
+		case asked && extra == toolSignIn && s.people():
 			return extra, false, nil
 		case asked:
 			return "", false, tool.Refuse("the MCP server %s does not have the tool %s any more; nothing was done", s.name, full)

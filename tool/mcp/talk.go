@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ type talk struct {
 
 // resume goes on where a call was when it asked. Where there is more to ask in its
 // round it asks that, which needs no server: the error is [tool.ErrAsked].
-func (s *Server) resume(c *tool.Call) (*talk, error) {
+func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	t := &talk{Call: c, server: s, answers: c.Answers()}
 	if len(t.answers) == 0 {
 		return t, nil
@@ -62,11 +63,11 @@ func (s *Server) resume(c *tool.Call) (*talk, error) {
 	if t.kept.How == byReplay {
 		return t, nil
 	}
-	if err := t.take(); err != nil || t.kept.Round == nil {
+	if err := t.take(ctx); err != nil || t.kept.Round == nil {
 		return t, err
 	}
 	t.kept = *t.kept.Round
-	return t, t.take()
+	return t, t.take(ctx)
 }
 
 // fits tells whether what is kept is of a call with so many answers.
@@ -75,7 +76,7 @@ func (k kept) fits(answers int) bool {
 }
 
 // take takes in the answers to what was asked together, and asks what has none yet.
-func (t *talk) take() error {
+func (t *talk) take(ctx context.Context) error {
 	t.responses = sdk.InputResponseMap{}
 	i, wrong := 0, ""
 	for _, a := range t.answers[t.kept.Before:] {
@@ -89,6 +90,15 @@ func (t *talk) take() error {
 		}
 		if t.kept.How == byVisit && result.Action != actAccept {
 			return fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", t.server.name)
+		}
+		if w.State != "" {
+			var err error
+			if wrong, err = t.signsIn(ctx, w, a); err != nil {
+				return err
+			}
+			if wrong != "" {
+				continue
+			}
 		}
 		t.responses[w.ID] = result
 		i++

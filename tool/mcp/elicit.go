@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,6 +224,13 @@ func (w want) host() string {
 		return w.URL
 	}
 	return page.Host
+}
+
+// page is what a page that is to be opened is known by: the query may be made for each call.
+func (w want) page() string {
+	where, _, _ := strings.Cut(w.URL, "?")
+	sum := sha256.Sum256([]byte(w.Message + "\x00" + where))
+	return hex.EncodeToString(sum[:8])
 }
 
 // fields tells people what a form has, in its order by name. What is left out is not

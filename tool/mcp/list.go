@@ -163,18 +163,23 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 	case len(input) > maxSchema:
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
-	title, about := t.Title, t.Description
+	title := t.Title
 	if title == "" && t.Annotations != nil {
 		title = t.Annotations.Title
 	}
-	if title != "" && title != t.Name && !strings.HasPrefix(about, title) {
-		about = strings.TrimSuffix(title+": "+about, ": ")
-	}
 	return agent.ToolSpec{
-		Name: name, Description: cut(s.said(about), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
+		Name: name, Description: cut(s.said(titledText(title, t.Name, t.Description)), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
 		// A claim of the server's: see the package comment.
 		ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
 	}, nil
+}
+
+// titledText is a description with its title in front, where that says something.
+func titledText(title, name, about string) string {
+	if title == "" || title == name || strings.HasPrefix(about, title) {
+		return about
+	}
+	return strings.TrimSuffix(title+": "+about, ": ")
 }
 
 // fullName is what models call a tool by. Characters that no provider takes

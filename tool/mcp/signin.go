@@ -120,10 +120,14 @@ func redirected(text string) url.Values {
 	return values
 }
 
+// SignIn is the full name of the tool that a server of a name has alone as long as nobody has
+// signed in to it.
+func SignIn(server string) string { return server + tool.Separator + toolSignIn }
+
 // signInSpec is the one tool of a server that lists nothing before somebody has signed in.
 func (s *Server) signInSpec() agent.ToolSpec {
 	return agent.ToolSpec{
-		Name:        s.name + tool.Separator + toolSignIn,
+		Name:        SignIn(s.name),
 		Description: "Lets a person sign in to the MCP server " + s.name + ", which tells its tools to nobody else. Call this first if you need it: you then have its tools from your next turn on.",
 		Input:       json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}

@@ -39,6 +39,8 @@ type kept struct {
 	// Round is what the call goes on with after a page, where it was made with the
 	// answers of a round already.
 	Round *kept `json:"round,omitempty"`
+	// Visited are the pages that people said they have opened.
+	Visited []string `json:"visited,omitempty"`
 }
 
 // talk is a call with what was asked and answered in it so far.
@@ -48,6 +50,7 @@ type talk struct {
 	answers   []agent.ToolAnswer
 	kept      kept
 	responses sdk.InputResponseMap // of a round that is answered whole
+	visited   []string             // see kept
 }
 
 // resume goes on where a call was when it asked. Where there is more to ask in its
@@ -60,6 +63,7 @@ func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || !t.kept.fits(len(t.answers)) {
 		return nil, agent.Errorf(agent.Incompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
+	t.visited = t.kept.Visited
 	if t.kept.How == byReplay {
 		return t, nil
 	}
@@ -99,6 +103,8 @@ func (t *talk) take(ctx context.Context) error {
 			if wrong != "" {
 				continue
 			}
+		} else if t.kept.How == byVisit {
+			t.visited = union(t.visited, []string{w.page()})
 		}
 		t.responses[w.ID] = result
 		i++
@@ -151,7 +157,8 @@ func (t *talk) round(r *sdk.CallToolResult) error {
 }
 
 // visit asks for pages to be opened, which a server has answered a call with; nil
-// where the answer is another, or names no page.
+// where the answer is another, or names no page. No page is asked for twice: where the
+// server still wants it, whoever said that they opened it has no other answer.
 func (t *talk) visit(err error) error {
 	var pages struct {
 		Elicitations []*sdk.ElicitParams `json:"elicitations"`
@@ -171,6 +178,9 @@ func (t *talk) visit(err error) error {
 	if len(wants) == 0 {
 		return nil
 	}
+	if !slices.ContainsFunc(wants, func(w want) bool { return !slices.Contains(t.visited, w.page()) }) {
+		return tool.Refuse("the MCP server %s still wants a person to open the page at %s, though somebody says that they have; nothing was done", t.server.name, wants[0].host())
+	}
 	k := kept{How: byVisit, Wants: wants, Asked: t.kept.Asked}
 	if t.kept.How == byRound {
 		k.Round = &t.kept
@@ -188,6 +198,7 @@ func (t *talk) all(k kept) error {
 }
 
 func (t *talk) ask(k kept, w want, wrong string) error {
+	k.Visited = t.visited
 	state, err := json.Marshal(k)
 	if err != nil {
 		return err

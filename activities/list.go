@@ -34,6 +34,7 @@ const (
 func (d *Deeds) list(ctx context.Context, in loop.ListStep) (ListResult, error) {
 	var out ListResult
 	defer beat(ctx)()
+	ctx = tool.WithCaller(ctx, in.Session, in.Run)
 	parts, errs := make([]ListResult, len(in.Sources)), make([]error, len(in.Sources))
 	var all sync.WaitGroup
 	for i, name := range in.Sources {

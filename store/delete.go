@@ -127,6 +127,9 @@ func (d *deletion) one(ctx context.Context, h Head) error {
 	if err := d.chunks(ctx, h.Session); err != nil {
 		return err
 	}
+	if err := forgetSecrets(ctx, d.store, h.Session); err != nil {
+		return err
+	}
 	for _, e := range edges {
 		if err := d.edge(ctx, e); err != nil {
 			return err

@@ -18,6 +18,8 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/live"
+	"github.com/fermata-agents/fermata/store"
+	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -49,7 +51,11 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	} else if b != nil {
 		sink, holds = b, c.pieces.holds
 	}
-	kit, err := f.Open(c.slogger())
+	var vault mcp.Vault // in memory, where nothing encrypts what is stored
+	if v := store.NewVault(transcripts); v != nil {
+		vault = v
+	}
+	kit, err := f.Open(c.slogger(), vault)
 	if err != nil {
 		return nil, err
 	}

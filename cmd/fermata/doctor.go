@@ -251,6 +251,8 @@ func (d *doctor) checkServers(ctx context.Context) {
 	}
 	for _, s := range d.file.AskServers(ctx) {
 		switch {
+		case s.SignIn:
+			d.found("mcp", fine, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
 		case s.Err == nil:
 			d.found("mcp", fine, fmt.Sprintf("%s lists %d tools", s.Name, s.Tools), "")
 		case s.Optional:

@@ -60,7 +60,7 @@ func (p *preflight) fly(ctx context.Context) error {
 	if file == nil {
 		p.note("there is no %s here, and no --agents: only the workflow's code is tried", agentsfile.DefaultName)
 	} else {
-		kit, err := file.Open(p.slogger())
+		kit, err := file.Open(p.slogger(), nil)
 		if err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (s *step) located(in Located) {
 func (s *step) list(sources []string) {
 	if len(sources) > 0 {
 		s.live(Listing)
-		s.do(List{ListStep{sources}})
+		s.do(List{ListStep{s.Session, s.Run, sources}})
 		return
 	}
 	s.first()

@@ -78,6 +78,9 @@ type ImportStep struct {
 
 // ListStep is what a step is given that asks tool sources for their tools.
 type ListStep struct {
+	// Session and Run are for whom: what a source lists may depend on who has signed in.
+	Session string   `json:"session"`
+	Run     string   `json:"run"`
 	Sources []string `json:"sources"`
 }
 

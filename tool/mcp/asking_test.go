@@ -238,7 +238,6 @@ func TestPageAfterARound(t *testing.T) {
 	d.asked()
 	d.answer(data(`{"pay":true}`)).asked()
 	require.Contains(t, d.answer(said("giro")).asked().Text, "https://bank.example.com/in")
-	require.Contains(t, d.answer(said("done")).asked().Text, "https://bank.example.com/in", "they were not, and are asked again")
 	require.NoError(t, os.WriteFile(env[effects]+".signed-in", nil, 0o600))
 	require.Contains(t, d.answer(said("done")).asked().Text, "Sign in at the bank.") // its second round
 	require.Equal(t, `second accept{"pay":true}accept{"account":"giro"} declinenull`, d.answer(said("decline")).done())
@@ -287,7 +286,10 @@ func TestPageFirst(t *testing.T) {
 		o.Env = env
 		d := &dialogue{t: t, rig: setup(t, "asks", o), tool: "page"}
 		require.Contains(t, d.asked().Text, "https://bank.example.com/in?state=77")
-		require.Contains(t, d.answer(said("done")).asked().Text, "https://bank.example.com", "they were not, and are asked again")
+		d.answer(said("done")).fails("still wants a person to open the page at bank.example.com, though somebody says that they have; nothing was done")
+
+		d = &dialogue{t: t, rig: d.rig, tool: "page"}
+		d.asked()
 		require.NoError(t, os.WriteFile(env[effects]+".signed-in", nil, 0o600))
 		require.Equal(t, "it is 12 EUR", d.answer(said("done")).done())
 		require.Equal(t, "page\n", done())

@@ -41,27 +41,33 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, s.opts.CallTimeout, errCallTime)
 		defer cancel()
 	}
-	t, err := s.resume(c)
+	t, err := s.resume(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	owner := s.ownerOf(c)
-	if owner == "" {
+	who := s.ownerOf(c)
+	if who == (owner{}) {
 		s.share()
 	}
 	var text string
-	err = s.with(ctx, owner, func(l *link) error {
+	err = s.with(ctx, who, func(l *link) error {
 		name, own, err := s.own(ctx, l, c.Tool)
 		defer l.peer.attend(ctx)()
 		switch {
 		case err != nil:
 		case own:
 			text, err = s.callTool(ctx, l, t, name, arguments)
+		case name == toolSignIn:
+			text, err = s.signedIn(l)
 		default:
 			text, err = s.extra(ctx, l, name, arguments)
 		}
 		return err
 	})
+	var asks *signIn
+	if errors.As(err, &asks) {
+		return "", t.signIn(asks)
+	}
 	return text, err
 }
 
@@ -156,6 +162,9 @@ func (s *Server) failure(ctx context.Context, l *link, t *trip, err error) error
 // trouble says what went wrong with a server, as opposed to within one of its tools.
 func (s *Server) trouble(l *link, t *trip, err error, when string) error {
 	answer, fail, doubt := answered(err), fmt.Errorf, ""
+	if barred := barredBy(t.failure()); barred != nil {
+		return barred
+	}
 	if when == duringCall {
 		fail, doubt = tool.Unknown, "; the call may or may not have had its effect"
 	}

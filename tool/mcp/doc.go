@@ -46,6 +46,16 @@
 // bytes stay: nobody could read what remains. Certificates are checked against those
 // that the system trusts; proxies are those of the environment (HTTPS_PROXY).
 //
+// # Signing in
+//
+// With [Options.OAuth], a request that is refused for want of a token is made again with
+// one. The server says which authorization server gives it, and that where; neither may
+// name a place on an inner network, and a client's secret goes to [OAuth.Issuer] alone. A
+// person signs in by a question of the call that wants it: they open a page, and answer
+// with the address where their browser ends. The code in it is of use only with what this
+// process, or the [Vault], keeps beside. What has a person's token has a connection of its
+// own.
+//
 // # What is believed of it
 //
 // Little, since it is others' program. Names that no model may call are changed,

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +58,7 @@ type want struct {
 	Message string          `json:"message"`
 	Schema  json.RawMessage `json:"schema,omitempty"` // of a form; empty for one without fields
 	URL     string          `json:"url,omitempty"`
+	State   string          `json:"state,omitempty"` // of a sign-in at the URL
 }
 
 // wantOf reads what a server asks. Its errors are for the server and the model.
@@ -185,6 +188,7 @@ var (
 
 func (w want) choices() []string {
 	switch {
+	case w.State != "": // the answer is an address
 	case w.URL != "":
 		return visits
 	case w.Schema == nil:
@@ -198,6 +202,10 @@ func (w want) question(server, wrong string) agent.ToolQuestion {
 	q := agent.ToolQuestion{Text: w.Message, Choices: w.choices(), Schema: w.Schema}
 	q.Context = "The MCP server " + server + " asks this, and is told what is answered."
 	switch {
+	case w.State != "":
+		q.Text += "\nOpen this page, if you trust it, and sign in: " + w.URL + "\nIts host is " + w.host() +
+			"\nAnswer with the address that your browser shows then, as it is. That no page is there does not matter."
+		q.Context = "The address has a code that is good for one use, and for this session alone."
 	case w.URL != "":
 		q.Text += "\nOpen this page, if you trust it, and answer when you are done: " + w.URL + "\nIts host is " + w.host()
 	case w.Schema != nil:
@@ -216,6 +224,13 @@ func (w want) host() string {
 		return w.URL
 	}
 	return page.Host
+}
+
+// page is what a page that is to be opened is known by: the query may be made for each call.
+func (w want) page() string {
+	where, _, _ := strings.Cut(w.URL, "?")
+	sum := sha256.Sum256([]byte(w.Message + "\x00" + where))
+	return hex.EncodeToString(sum[:8])
 }
 
 // fields tells people what a form has, in its order by name. What is left out is not
@@ -267,6 +282,7 @@ func (w want) answered(a agent.ToolAnswer) (result *sdk.ElicitResult, wrong stri
 		action = actDecline
 	case w.Schema != nil:
 		data, wrong = w.filled(a)
+	case w.State != "": // see signsIn
 	default:
 		action, wrong = w.chosen(a)
 	}

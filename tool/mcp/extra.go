@@ -77,8 +77,8 @@ func catalog(prompts []*sdk.Prompt) string {
 			}
 		}
 		fmt.Fprintf(&b, "\n- %s(%s)", p.Name, strings.Join(names, ", "))
-		if p.Description != "" {
-			b.WriteString(": " + cut(p.Description, maxShown))
+		if about := titledText(p.Title, p.Name, p.Description); about != "" {
+			b.WriteString(": " + cut(about, maxShown))
 		}
 	}
 	return b.String()
@@ -202,12 +202,12 @@ func listing(page *sdk.ListResourcesResult, templates *sdk.ListResourceTemplates
 	}
 	for _, r := range page.Resources {
 		if r != nil {
-			line(r.URI, r.Name, r.MIMEType, r.Description, r.Size)
+			line(r.URI, r.Name, r.MIMEType, titledText(r.Title, r.Name, r.Description), r.Size)
 		}
 	}
 	for _, t := range templates.ResourceTemplates {
 		if t != nil {
-			line(t.URITemplate, "(a pattern) "+t.Name, t.MIMEType, t.Description, 0)
+			line(t.URITemplate, "(a pattern) "+t.Name, t.MIMEType, titledText(t.Title, t.Name, t.Description), 0)
 		}
 	}
 	text := cut(b.String(), maxListing)

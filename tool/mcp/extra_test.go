@@ -40,12 +40,12 @@ func TestResourcesAndPrompts(t *testing.T) {
 		require.True(t, s.ReadOnly)
 		require.True(t, json.Valid(s.Input))
 	}
-	require.Equal(t, "Gets a prompt that the MCP server tickets has prepared. There are:\n- review(ticket, tone?): Reviews a ticket.", specs[len(specs)-1].Description)
+	require.Equal(t, "Gets a prompt that the MCP server tickets has prepared. There are:\n- review(ticket, tone?): Code review: Reviews a ticket.", specs[len(specs)-1].Description)
 
 	text, err = r.with(t, "list_resources", nil)
 	require.NoError(t, err)
-	require.Contains(t, text, "file:///notes.txt notes, text/plain, 5 bytes: what was noted\n")
-	require.Contains(t, text, "ticket:///{id} (a pattern) ticket\n")
+	require.Contains(t, text, "file:///notes.txt notes, text/plain, 5 bytes: Notes: what was noted\n")
+	require.Contains(t, text, "ticket:///{id} (a pattern) ticket: A ticket\n")
 	require.Contains(t, text, "There are more: call again with the cursor ")
 	for uri, want := range map[string]string{
 		"file:///photo.png": "[resource, file:///photo.png, image/png, 5 bytes, not shown]", "file:///void": "(empty)", "ticket:///7": "[resource, ticket:///7]\nticket 7",

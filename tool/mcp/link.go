@@ -67,7 +67,7 @@ type listener struct {
 
 // dial starts or reaches the server and shakes hands: in another way where the first
 // may be what it does not understand.
-func (s *Server) dial(ctx context.Context) (*link, error) {
+func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 	first, second := commonProtocol, newestProtocol
 	begin, cancel := ctx, context.CancelFunc(func() {})
 	if s.opts.Elicit != "" {
@@ -75,7 +75,7 @@ func (s *Server) dial(ctx context.Context) (*link, error) {
 		begin, cancel = lately(ctx, s.opts.startTimeout()/2)
 	}
 	defer cancel()
-	l, err := s.handshake(begin, first)
+	l, err := s.handshake(begin, as, first)
 	var refused refusal
 	var lost unheard
 	switch {
@@ -86,7 +86,7 @@ func (s *Server) dial(ctx context.Context) (*link, error) {
 	default:
 		return nil, err
 	}
-	l, again := s.handshake(ctx, second)
+	l, again := s.handshake(ctx, as, second)
 	if again != nil && again.Error() != err.Error() {
 		again = fmt.Errorf("%w; before that, with another handshake: %w", again, err)
 	}
@@ -108,10 +108,10 @@ func lately(ctx context.Context, most time.Duration) (context.Context, context.C
 	return context.WithTimeoutCause(ctx, most, late(most))
 }
 
-func (s *Server) handshake(ctx context.Context, protocol string) (*link, error) {
+func (s *Server) handshake(ctx context.Context, as *login, protocol string) (*link, error) {
 	var p peer
 	if s.url != nil {
-		p = s.visit()
+		p = s.visit(as)
 	} else {
 		launched, err := s.launch()
 		if err != nil {

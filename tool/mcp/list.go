@@ -32,7 +32,11 @@ const (
 
 // List asks the server for its tools, all pages of them.
 func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
-	err = s.with(ctx, "", func(l *link) error {
+	who := owner{}
+	if s.people() { // whose tools they are
+		who = s.ownerFor(tool.CallerOf(ctx))
+	}
+	err = s.with(ctx, who, func(l *link) error {
 		if specs, _, err = s.list(ctx, l); err == nil {
 			words := cut(s.said(l.session.InitializeResult().Instructions), maxDescription)
 			s.mu.Lock()
@@ -41,6 +45,10 @@ func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 		}
 		return err
 	})
+	var asks *signIn
+	if errors.As(err, &asks) {
+		return []agent.ToolSpec{s.signInSpec()}, nil
+	}
 	return specs, err
 }
 
@@ -155,18 +163,23 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 	case len(input) > maxSchema:
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
 	}
-	title, about := t.Title, t.Description
+	title := t.Title
 	if title == "" && t.Annotations != nil {
 		title = t.Annotations.Title
 	}
-	if title != "" && title != t.Name && !strings.HasPrefix(about, title) {
-		about = strings.TrimSuffix(title+": "+about, ": ")
-	}
 	return agent.ToolSpec{
-		Name: name, Description: cut(s.said(about), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
+		Name: name, Description: cut(s.said(titledText(title, t.Name, t.Description)), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
 		// A claim of the server's: see the package comment.
 		ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
 	}, nil
+}
+
+// titledText is a description with its title in front, where that says something.
+func titledText(title, name, about string) string {
+	if title == "" || title == name || strings.HasPrefix(about, title) {
+		return about
+	}
+	return strings.TrimSuffix(title+": "+about, ": ")
 }
 
 // fullName is what models call a tool by. Characters that no provider takes
@@ -210,6 +223,8 @@ func (s *Server) own(ctx context.Context, l *link, full string) (name string, ow
 		}
 		switch {
 		case s.has(l, extra):
+			return extra, false, nil
+		case asked && extra == toolSignIn && s.people():
 			return extra, false, nil
 		case asked:
 			return "", false, tool.Refuse("the MCP server %s does not have the tool %s any more; nothing was done", s.name, full)

@@ -22,16 +22,16 @@ func rich() *sdk.Server {
 			return &sdk.ReadResourceResult{Contents: contents}, nil
 		}
 	}
-	s.AddResource(&sdk.Resource{URI: "file:///notes.txt", Name: "notes", MIMEType: "text/plain", Size: 5, Description: "what was\nnoted"},
+	s.AddResource(&sdk.Resource{URI: "file:///notes.txt", Name: "notes", Title: "Notes", MIMEType: "text/plain", Size: 5, Description: "what was\nnoted"},
 		read(&sdk.ResourceContents{URI: "file:///notes.txt", Text: "a note"}))
 	s.AddResource(&sdk.Resource{URI: "file:///photo.png", Name: "photo", MIMEType: "image/png"},
 		read(&sdk.ResourceContents{URI: "file:///photo.png", MIMEType: "image/png", Blob: []byte("12345")}))
 	s.AddResource(&sdk.Resource{URI: "file:///void", Name: "void"}, read([]*sdk.ResourceContents{}...))
-	s.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "ticket:///{id}", Name: "ticket"},
+	s.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "ticket:///{id}", Name: "ticket", Title: "A ticket"},
 		func(_ context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: req.Params.URI, Text: "ticket " + strings.TrimPrefix(req.Params.URI, "ticket:///")}}}, nil
 		})
-	s.AddPrompt(&sdk.Prompt{Name: "review", Description: "Reviews a ticket.", Arguments: []*sdk.PromptArgument{{Name: "ticket", Required: true}, {Name: "tone"}}},
+	s.AddPrompt(&sdk.Prompt{Name: "review", Title: "Code review", Description: "Reviews a ticket.", Arguments: []*sdk.PromptArgument{{Name: "ticket", Required: true}, {Name: "tone"}}},
 		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{
 				{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprintf("Review ticket %s.", req.Params.Arguments["ticket"])}},

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -38,7 +40,7 @@ func (o *Options) expand() (map[string]string, error) {
 	headers := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(o.Headers)) {
 		key := http.CanonicalHeaderKey(name)
-		value := variable.ReplaceAllStringFunc(o.Headers[name], func(v string) string { return o.Env[v[2:len(v)-1]] })
+		value := o.fill(o.Headers[name])
 		switch _, twice := headers[key]; {
 		case !headerName.MatchString(name):
 			return nil, agent.Errorf(agent.InvalidInput, "%q is not the name of a header", name)
@@ -59,9 +61,67 @@ func (o *Options) expand() (map[string]string, error) {
 	return headers, nil
 }
 
-// hide makes what takes the values of Env and of the headers out of a text. Of a
-// header such as "Bearer abcdef", what comes after the scheme is taken out too.
-func hide(env, headers map[string]string) *strings.Replacer {
+// fill puts the values of Env in the place of a text's variables.
+func (o *Options) fill(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(v string) string { return o.Env[v[2:len(v)-1]] })
+}
+
+// curtain takes secrets out of texts: those that were there from the beginning, and tokens,
+// which come and go.
+type curtain struct {
+	fixed map[string]string // names by values
+
+	mu     sync.Mutex
+	tokens map[*login][]string
+	drawn  atomic.Pointer[strings.Replacer]
+}
+
+// Replace takes the secrets out of a text.
+func (c *curtain) Replace(text string) string { return c.drawn.Load().Replace(text) }
+
+// hideTokens has a login's tokens hidden, and those that it had before: an answer to a
+// request that was sent with them may still come.
+func (s *Server) hideTokens(l *login) {
+	const most = 8 // a token, its successor and what refreshes them, twice
+	now := []string{l.known.At.Secret}
+	if t := l.known.Token; t != nil {
+		now = append(now, t.AccessToken, t.RefreshToken)
+	}
+	if p := l.known.Pending; p != nil {
+		now = append(now, p.Verifier, p.At.Secret)
+	}
+	c := &s.hidden
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tokens == nil {
+		c.tokens = map[*login][]string{}
+	}
+	all := union(now, c.tokens[l])
+	c.tokens[l] = all[:min(len(all), most)]
+	c.draw()
+}
+
+// forget gives up a login's tokens, which nothing uses any more.
+func (c *curtain) forget(l *login) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tokens, l)
+}
+
+// draw takes in what is to be hidden. The caller has the lock, or nobody else has the curtain.
+func (c *curtain) draw() {
+	names := maps.Clone(c.fixed)
+	for _, tokens := range c.tokens {
+		for _, t := range tokens {
+			names[t] = "token"
+		}
+	}
+	c.drawn.Store(hide(names))
+}
+
+// secretsOf names the values of Env and of the headers. Of a header such as
+// "Bearer abcdef", what comes after the scheme is one too.
+func secretsOf(env, headers map[string]string) map[string]string {
 	names := map[string]string{} // by value
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		names[headers[name]] = name
@@ -72,6 +132,11 @@ func hide(env, headers map[string]string) *strings.Replacer {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		names[env[name]] = name
 	}
+	return names
+}
+
+// hide makes what takes values out of a text, and puts their names there.
+func hide(names map[string]string) *strings.Replacer {
 	var pairs []string
 	// The longest first: one may be a part of another.
 	for _, value := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
@@ -98,7 +163,7 @@ func (s *Server) said(text string) string {
 // discreet is a log that secrets are taken out of.
 type discreet struct {
 	slog.Handler
-	hidden *strings.Replacer
+	hidden *curtain
 }
 
 // Handle is as [slog.Handler] wants it.

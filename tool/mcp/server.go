@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ type Options struct {
 	// Plain allows a URL with http:// that is not on this machine. Whoever is on the
 	// way then reads everything, headers too.
 	Plain bool
+	// OAuth gets the tokens that a server with a URL wants; nil means that it wants none, or
+	// that Headers has one.
+	OAuth *OAuth
 	// Resources adds tools for what the server has besides tools, where it has it:
 	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
 	Resources bool
@@ -71,8 +75,10 @@ type Server struct {
 	command []string
 	url     *url.URL          // nil for a command
 	headers map[string]string // with their variables filled in
+	oauth   *oauth            // nil where nobody signs in
+	outside *http.Client      // see abroad
 	opts    Options
-	hidden  *strings.Replacer // see hide
+	hidden  curtain
 	log     *slog.Logger
 	fault   error // see Err
 	// alive ends with Close, and what is under way over HTTP with it. Calls of a
@@ -81,10 +87,11 @@ type Server struct {
 	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
-	words  string           // see Instructions
-	shared *slot            // what belongs to no session yet
-	slots  map[string]*slot // by session or run, see Options.Per
-	ending sync.WaitGroup   // of slots that were given up
+	words  string          // see Instructions
+	shared *slot           // what belongs to no session yet
+	slots  map[owner]*slot // see Options.Per
+	logins map[string]*login
+	ending sync.WaitGroup // of slots that were given up
 	closed bool
 }
 
@@ -99,7 +106,11 @@ var (
 func New(name string, command []string, o *Options) *Server {
 	s := describe(name, o)
 	s.command = slices.Clone(command)
+	_, err := s.opts.oauth(nil)
 	s.hide(nil)
+	if s.fault == nil && err != nil {
+		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
+	}
 	if s.fault == nil && (len(command) == 0 || command[0] == "") {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: its command is missing", name).At("mcp")
 	}
@@ -116,7 +127,12 @@ func NewHTTP(name, url string, o *Options) *Server {
 	if err == nil {
 		s.headers, err = s.opts.expand()
 	}
-	s.url = where
+	if err == nil {
+		s.oauth, err = s.opts.oauth(where)
+	}
+	if s.url = where; err == nil && s.oauth != nil {
+		s.outside = s.abroad()
+	}
 	s.hide(s.headers)
 	if s.fault == nil && err != nil {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
@@ -128,7 +144,7 @@ func describe(name string, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[string]*slot{}}
+	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}}
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")
@@ -141,12 +157,16 @@ func describe(name string, o *Options) *Server {
 }
 
 func (s *Server) hide(headers map[string]string) {
-	s.hidden = hide(s.opts.Env, headers)
+	s.hidden.fixed = secretsOf(s.opts.Env, headers)
+	if s.oauth != nil && s.hidden.fixed[s.oauth.Secret] == "" {
+		s.hidden.fixed[s.oauth.Secret] = "secret"
+	}
+	s.hidden.draw()
 	handler := slog.DiscardHandler
 	if s.opts.Logger != nil {
 		handler = s.opts.Logger.Handler()
 	}
-	s.log = slog.New(discreet{handler, s.hidden}).With("mcp", s.name)
+	s.log = slog.New(discreet{handler, &s.hidden}).With("mcp", s.name)
 }
 
 // address reads a URL that may be spoken to.
@@ -233,12 +253,11 @@ func (s *Server) shown() string {
 
 // with does something over a link. A session that the server has forgotten is begun
 // anew, once: nothing was done in it. Nor was it in one that others have left, or where
-// the server refused the connection: it may be replaced just now. owner is whose link it
-// is; empty for one that belongs to nobody.
-func (s *Server) with(ctx context.Context, owner string, do func(*link) error) error {
+// the server refused the connection: it may be replaced just now. who is whose link it is.
+func (s *Server) with(ctx context.Context, who owner, do func(*link) error) error {
 	wait := patiently(min(s.opts.startTimeout(), awayTime))
 	for last := false; ; {
-		l, done, err := s.linked(ctx, owner)
+		l, done, err := s.linked(ctx, who)
 		if err == nil {
 			err = do(l)
 			done()

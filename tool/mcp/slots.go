@@ -30,6 +30,9 @@ const (
 	idleTime = 10 * time.Minute
 )
 
+// owner is whose what a server keeps in mind is. The zero owner is nobody: it is shared.
+type owner struct{ session, run string }
+
 // slot is where one owner's server is.
 type slot struct {
 	live  *link  // the last one that started; it may have ended since
@@ -37,6 +40,7 @@ type slot struct {
 	busy  int    // who uses it
 	used  bool   // a call was made in it: it may keep something
 	since time.Time
+	as    *login // see OAuth; nil where nobody signs in
 }
 
 // start is a server that is being started, on behalf of all who wait for it.
@@ -47,15 +51,17 @@ type start struct {
 	err    error
 }
 
-// ownerOf is whose server a call is made in; empty where all share one.
-func (s *Server) ownerOf(c *tool.Call) string {
+// ownerOf is whose server a call is made in; nobody where all share one.
+func (s *Server) ownerOf(c *tool.Call) owner { return s.ownerFor(c.Session, c.Run) }
+
+func (s *Server) ownerFor(session, run string) owner {
 	switch {
-	case s.opts.Per == PerWorker || c.Session == "":
-		return ""
+	case s.opts.Per == PerWorker || session == "":
+		return owner{}
 	case s.opts.Per == PerRun:
-		return c.Session + "/" + c.Run
+		return owner{session, run}
 	}
-	return c.Session
+	return owner{session: session}
 }
 
 // share notes that what belongs to nobody may keep something of a call.
@@ -66,80 +72,82 @@ func (s *Server) share() {
 }
 
 // linked is the running server of an owner, until done is called.
-func (s *Server) linked(ctx context.Context, owner string) (l *link, done func(), err error) {
-	if owner != "" && s.url != nil && s.opts.Per == "" {
+func (s *Server) linked(ctx context.Context, who owner) (l *link, done func(), err error) {
+	if who != (owner{}) && s.url != nil && s.opts.Per == "" && !s.people() {
 		// Whether it keeps anything is known when it was met.
-		l, done, err := s.linked(ctx, "")
+		l, done, err := s.linked(ctx, owner{})
 		if err != nil || l.session.ID() == "" {
 			return l, done, err
 		}
 		done()
 	}
-	where, err := s.take(owner)
+	where, err := s.take(who)
 	if err != nil {
 		return nil, nil, err
 	}
 	l, err = s.connected(ctx, where)
 	if err != nil {
-		s.release(owner, where)
+		s.release(who, where)
 		return nil, nil, err
 	}
-	return l, func() { s.release(owner, where) }, nil
+	return l, func() { s.release(who, where) }, nil
 }
 
 // take finds an owner's slot. A server that was only asked for its tools becomes that of
 // the first who calls it.
-func (s *Server) take(owner string) (*slot, error) {
+func (s *Server) take(who owner) (*slot, error) {
+	as := s.loginOf(who)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	where := s.shared
-	if owner != "" {
+	if who != (owner{}) {
 		var ok bool
-		if where, ok = s.slots[owner]; !ok {
+		if where, ok = s.slots[who]; !ok {
 			if len(s.slots) >= maxSlots && !s.evict() {
 				return nil, fmt.Errorf("the MCP server %s is used by %d sessions at once, and no more are served by this worker; nothing was done", s.name, maxSlots)
 			}
 			where = s.shared
-			if where.busy > 0 || where.used || s.closed {
+			if where.busy > 0 || where.used || where.as != as || s.closed {
 				where = &slot{}
 			} else {
 				s.shared = &slot{}
 			}
-			s.slots[owner] = where
+			s.slots[who] = where
 		}
 	}
+	where.as = as
 	where.busy++
 	return where, nil
 }
 
-func (s *Server) release(owner string, where *slot) {
+func (s *Server) release(who owner, where *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	where.busy--
 	where.since = time.Now()
-	if owner != "" && where.busy == 0 {
-		time.AfterFunc(idleTime, func() { s.expire(owner, where) })
+	if who != (owner{}) && where.busy == 0 {
+		time.AfterFunc(idleTime, func() { s.expire(who, where) })
 	}
 }
 
 // expire ends what has rested for long.
-func (s *Server) expire(owner string, where *slot) {
+func (s *Server) expire(who owner, where *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.slots[owner] == where && where.busy == 0 && time.Since(where.since) >= idleTime {
-		s.drop(owner)
+	if s.slots[who] == where && where.busy == 0 && time.Since(where.since) >= idleTime {
+		s.drop(who)
 	}
 }
 
 // evict ends what has rested for longest; false where all are used. The caller holds mu.
 func (s *Server) evict() bool {
-	oldest := ""
-	for owner, each := range s.slots {
-		if each.busy == 0 && (oldest == "" || each.since.Before(s.slots[oldest].since)) {
-			oldest = owner
+	oldest, any := owner{}, false
+	for who, each := range s.slots {
+		if each.busy == 0 && (!any || each.since.Before(s.slots[oldest].since)) {
+			oldest, any = who, true
 		}
 	}
-	if oldest == "" {
+	if !any {
 		return false
 	}
 	s.drop(oldest)
@@ -147,9 +155,9 @@ func (s *Server) evict() bool {
 }
 
 // drop gives up a slot that nobody uses. The caller holds mu.
-func (s *Server) drop(owner string) {
-	where := s.slots[owner]
-	delete(s.slots, owner)
+func (s *Server) drop(who owner) {
+	where := s.slots[who]
+	delete(s.slots, who)
 	if s.closed {
 		return // Close ends it
 	}
@@ -221,7 +229,7 @@ func (s *Server) begin(ctx context.Context, where *slot, next *start) {
 	if last != nil {
 		last.peer.retire()
 	}
-	next.link, next.err = s.dial(ctx)
+	next.link, next.err = s.dial(ctx, where.as)
 	s.mu.Lock()
 	if where.next = nil; next.err == nil {
 		where.live = next.link

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type kept struct {
 	// Round is what the call goes on with after a page, where it was made with the
 	// answers of a round already.
 	Round *kept `json:"round,omitempty"`
+	// Visited are the pages that people said they have opened.
+	Visited []string `json:"visited,omitempty"`
 }
 
 // talk is a call with what was asked and answered in it so far.
@@ -47,11 +50,12 @@ type talk struct {
 	answers   []agent.ToolAnswer
 	kept      kept
 	responses sdk.InputResponseMap // of a round that is answered whole
+	visited   []string             // see kept
 }
 
 // resume goes on where a call was when it asked. Where there is more to ask in its
 // round it asks that, which needs no server: the error is [tool.ErrAsked].
-func (s *Server) resume(c *tool.Call) (*talk, error) {
+func (s *Server) resume(ctx context.Context, c *tool.Call) (*talk, error) {
 	t := &talk{Call: c, server: s, answers: c.Answers()}
 	if len(t.answers) == 0 {
 		return t, nil
@@ -59,14 +63,15 @@ func (s *Server) resume(c *tool.Call) (*talk, error) {
 	if err := json.Unmarshal(t.answers[len(t.answers)-1].State, &t.kept); err != nil || !t.kept.fits(len(t.answers)) {
 		return nil, agent.Errorf(agent.Incompatible, "what the call kept with its question can't be read; nothing was done since it asked")
 	}
+	t.visited = t.kept.Visited
 	if t.kept.How == byReplay {
 		return t, nil
 	}
-	if err := t.take(); err != nil || t.kept.Round == nil {
+	if err := t.take(ctx); err != nil || t.kept.Round == nil {
 		return t, err
 	}
 	t.kept = *t.kept.Round
-	return t, t.take()
+	return t, t.take(ctx)
 }
 
 // fits tells whether what is kept is of a call with so many answers.
@@ -75,7 +80,7 @@ func (k kept) fits(answers int) bool {
 }
 
 // take takes in the answers to what was asked together, and asks what has none yet.
-func (t *talk) take() error {
+func (t *talk) take(ctx context.Context) error {
 	t.responses = sdk.InputResponseMap{}
 	i, wrong := 0, ""
 	for _, a := range t.answers[t.kept.Before:] {
@@ -89,6 +94,17 @@ func (t *talk) take() error {
 		}
 		if t.kept.How == byVisit && result.Action != actAccept {
 			return fmt.Errorf("the MCP server %s wants a person to open a page first, and they did not: nothing was done", t.server.name)
+		}
+		if w.State != "" {
+			var err error
+			if wrong, err = t.signsIn(ctx, w, a); err != nil {
+				return err
+			}
+			if wrong != "" {
+				continue
+			}
+		} else if t.kept.How == byVisit {
+			t.visited = union(t.visited, []string{w.page()})
 		}
 		t.responses[w.ID] = result
 		i++
@@ -141,7 +157,8 @@ func (t *talk) round(r *sdk.CallToolResult) error {
 }
 
 // visit asks for pages to be opened, which a server has answered a call with; nil
-// where the answer is another, or names no page.
+// where the answer is another, or names no page. No page is asked for twice: where the
+// server still wants it, whoever said that they opened it has no other answer.
 func (t *talk) visit(err error) error {
 	var pages struct {
 		Elicitations []*sdk.ElicitParams `json:"elicitations"`
@@ -161,6 +178,9 @@ func (t *talk) visit(err error) error {
 	if len(wants) == 0 {
 		return nil
 	}
+	if !slices.ContainsFunc(wants, func(w want) bool { return !slices.Contains(t.visited, w.page()) }) {
+		return tool.Refuse("the MCP server %s still wants a person to open the page at %s, though somebody says that they have; nothing was done", t.server.name, wants[0].host())
+	}
 	k := kept{How: byVisit, Wants: wants, Asked: t.kept.Asked}
 	if t.kept.How == byRound {
 		k.Round = &t.kept
@@ -178,6 +198,7 @@ func (t *talk) all(k kept) error {
 }
 
 func (t *talk) ask(k kept, w want, wrong string) error {
+	k.Visited = t.visited
 	state, err := json.Marshal(k)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ const (
 // web is a server that is spoken to over HTTP, in one session.
 type web struct {
 	server *Server
+	as     *login // nil where nobody signs in
 	client *http.Client
 	stream *stream
 
@@ -43,8 +44,8 @@ type web struct {
 	session *sdk.ClientSession
 }
 
-func (s *Server) visit() *web {
-	w := &web{server: s}
+func (s *Server) visit(as *login) *web {
+	w := &web{server: s, as: as}
 	limit := s.opts.startTimeout()
 	w.client = &http.Client{
 		CheckRedirect: w.redirected,
@@ -97,7 +98,9 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	w.stop()
 	answer := answered(err)
 	var slow late
-	switch {
+	switch barred := barredBy(t.failure()); {
+	case barred != nil:
+		return barred
 	case errors.As(context.Cause(ctx), &slow):
 		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)", s.name, time.Duration(slow), s.shown())}
 	case ctx.Err() != nil:
@@ -227,15 +230,10 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodPost {
 		t = &trip{} // it resumes an answer: the call itself has long left
 	}
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
-	req = req.Clone(ctx)
-	if same(req.URL, c.server.url) {
-		for name, value := range c.server.headers {
-			req.Header.Set(name, value)
-		}
+	if err := t.failure(); barredBy(err) != nil {
+		return nil, err // what the SDK tries in its place is of no use
 	}
-	t.begin(req.Header.Get("Mcp-Session-Id") != "")
-	resp, err := c.base.RoundTrip(req)
+	resp, err := c.admitted(req, t)
 	if err != nil {
 		t.fail(err)
 		return nil, err
@@ -255,6 +253,50 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// admitted makes a request, and once more where it was refused for a token that can be had.
+func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
+	as := c.web.as
+	if as == nil || !same(req.URL, c.server.url) {
+		return c.carry(req, t, "")
+	}
+	token, err := as.token(req.Context())
+	if err != nil {
+		return nil, barred{err}
+	}
+	resp, err := c.carry(req, t, token)
+	if err != nil || req.Method != http.MethodPost || !demands(resp) {
+		return resp, err
+	}
+	again := req.Clone(req.Context())
+	if again.Body, err = req.GetBody(); err == nil {
+		err = as.obtain(req.Context(), resp, token)
+	}
+	resp.Body.Close()
+	if err == nil {
+		token, err = as.token(req.Context())
+	}
+	if err != nil {
+		return nil, barred{err}
+	}
+	return c.carry(again, t, token)
+}
+
+// carry makes a request with the server's headers, and a token where there is one.
+func (c *courier) carry(req *http.Request, t *trip, token string) (*http.Response, error) {
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
+	req = req.Clone(ctx)
+	if same(req.URL, c.server.url) {
+		for name, value := range c.server.headers {
+			req.Header.Set(name, value)
+		}
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	t.begin(req.Header.Get("Mcp-Session-Id") != "")
+	return c.base.RoundTrip(req)
 }
 
 // refused takes in a refusal. The SDK gives up a session, and all calls in it, for

@@ -1,6 +1,7 @@
 package agentsfile_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -185,7 +186,7 @@ mcp:
 	require.Empty(t, f.Keys(), "a server of the user's own needs no key")
 	require.Equal(t, f.Dir, f.Workspace())
 
-	kit, err := f.Open(nil)
+	kit, err := f.Open(nil, nil)
 	require.NoError(t, err)
 	require.Len(t, kit.Tools, 5)
 	require.Len(t, kit.Sources, 1)
@@ -200,7 +201,7 @@ func TestOnlyWhatIsUsedIsOpened(t *testing.T) {
 	write(t, "agents:\n  a:\n    model: script:script.yaml\nmcp:\n  gone: {command: [no-such-program-anywhere]}\n")
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
-	kit, err := f.Open(nil)
+	kit, err := f.Open(nil, nil)
 	require.NoError(t, err)
 	require.Empty(t, kit.Tools)
 	require.Empty(t, kit.Sources)
@@ -213,13 +214,13 @@ func TestOpenNamesTheServer(t *testing.T) {
 	write(t, head+"  x: {command: [no-such-program-anywhere]}\n")
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
-	_, err = f.Open(nil)
+	_, err = f.Open(nil, nil)
 	require.ErrorContains(t, err, `fermata.yaml:6: mcp.x: the program "no-such-program-anywhere" can't be run`)
 
 	write(t, head+"  x: {command: [cat], env: {TOKEN: $NOT_SET_ANYWHERE}}\n")
 	f, err = agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
-	_, err = f.Open(nil)
+	_, err = f.Open(nil, nil)
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
 }
 
@@ -254,12 +255,12 @@ func TestHeadersFromTheEnvironment(t *testing.T) {
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+server.URL+"\", headers: {Authorization: \"Bearer ${TICKETS_TOKEN}\", X-Team: blue}}\n")
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
-	_, err = f.Open(nil)
+	_, err = f.Open(nil, nil)
 	require.ErrorIs(t, err, agent.InvalidInput)
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: headers.Authorization names TICKETS_TOKEN, which is not set in the environment")
 
 	t.Setenv("TICKETS_TOKEN", "s3cret-token")
-	kit, err := f.Open(nil)
+	kit, err := f.Open(nil, nil)
 	require.NoError(t, err)
 	defer kit.Close()
 	_, err = kit.Sources[0].List(t.Context())
@@ -340,4 +341,44 @@ func TestSetModel(t *testing.T) {
 	require.Equal(t, "script:script.yaml", def.Model)
 	require.Empty(t, def.Fallbacks)
 	require.Contains(t, f.Models(), "script:script.yaml")
+}
+
+// A server that wants tokens names where its client's secret is, and never the secret.
+func TestOAuthOfServers(t *testing.T) {
+	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {"
+	for entry, words := range map[string]string{
+		"command: [cat], oauth: {}": "mcp.x.oauth belongs to a server with a url",
+		`url: "https://x.example.com/mcp", oauth: {client: c, secret: s3cret, issuer: "https://i.example.com"}`: "mcp.x.oauth.secret wants a variable of the environment",
+		`url: "https://x.example.com/mcp", oauth: {grant: client_credentials, client: c}`:                       "needs a client and its secret",
+		`url: "https://x.example.com/mcp", oauth: {client: c, secret: "${X_SECRET}"}`:                           "name the issuer",
+		`url: "https://x.example.com/mcp", oauth: {scope: x}`:                                                   "scope",
+	} {
+		write(t, head+entry+"}\n")
+		_, err := agentsfile.Load(agentsfile.DefaultName)
+		require.ErrorContains(t, err, words)
+		require.ErrorContains(t, err, "fermata.yaml:6: ")
+	}
+	write(t, head+`url: "https://x.example.com/mcp", oauth: {client: c, secret: "${X_SECRET}", issuer: "https://i.example.com"}`+"}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	_, err = f.Open(nil, nil)
+	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: oauth.secret names X_SECRET, which is not set in the environment")
+	t.Setenv("X_SECRET", "s3cret")
+	kit, err := f.Open(nil, nil)
+	require.NoError(t, err)
+	require.NoError(t, kit.Close())
+}
+
+// Whoever asks whether a server answers waits for some seconds at most, whatever it may take in a run.
+func TestServerThatIsAskedAndSaysNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	require.NoError(t, err)
+	defer listener.Close()
+	url := "http://" + listener.Addr().String() + "/mcp"
+	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+url+"\", start_timeout: 5m}\n")
+	f, err := agentsfile.Load(agentsfile.DefaultName)
+	require.NoError(t, err)
+	states := f.AskServers(t.Context())
+	require.Len(t, states, 1)
+	require.ErrorContains(t, states[0].Err, "the MCP server x did not answer within 5s ("+url+")")
 }

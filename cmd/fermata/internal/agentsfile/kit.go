@@ -45,10 +45,22 @@ type serverEntry struct {
 	CallTimeout  agent.Duration `json:"call_timeout"`
 	// Per is worker, session or run: who shares what the server keeps in mind.
 	Per mcp.Per `json:"per"`
+	// OAuth signs in to the URL; nil where headers do, or nothing.
+	OAuth *oauthEntry `json:"oauth"`
 	// Elicit is rounds or replay: how the server may ask people.
 	Elicit mcp.Elicit `json:"elicit"`
 
 	line int
+}
+
+// oauthEntry is how the tokens of a server are got; see [mcp.OAuth].
+type oauthEntry struct {
+	Grant  mcp.Grant `json:"grant"`
+	Client string    `json:"client"`
+	// Secret is a variable of this process, "${NAME}".
+	Secret   string `json:"secret"`
+	Issuer   string `json:"issuer"`
+	Redirect string `json:"redirect"`
 }
 
 func (f *File) readServers(c *checker, part entry) {
@@ -81,6 +93,10 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "command", ".command is missing: write the program and its arguments, as a list, or a url"
 	case e.URL == "" && len(e.Headers) > 0:
 		return "headers", ".headers belongs to a server with a url"
+	case e.URL == "" && e.OAuth != nil:
+		return "oauth", ".oauth belongs to a server with a url"
+	case e.OAuth != nil && e.OAuth.Secret != "" && len(mcp.Variables(e.OAuth.Secret)) == 0:
+		return "oauth", ".oauth.secret wants a variable of the environment, as ${NAME}: no secret stands in the file"
 	case e.URL == "" && e.Plain:
 		return "plain", ".plain belongs to a server with a url"
 	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
@@ -101,29 +117,46 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "dir", ".dir belongs to a server with a command"
 	}
 	env := map[string]string{}
-	for _, value := range e.Headers {
+	for _, value := range e.values() {
 		for _, variable := range mcp.Variables(value) {
 			env[variable] = "set" // whether it is, is told when it is wanted
 		}
 	}
-	if err := mcp.NewHTTP(name, e.URL, e.options(env, nil)).Err(); err != nil {
+	if err := mcp.NewHTTP(name, e.URL, e.options(env, nil, nil)).Err(); err != nil {
 		return "url", ": " + err.Error()
 	}
 	return "", ""
 }
 
-func (e serverEntry) options(env map[string]string, log *slog.Logger) *mcp.Options {
+// values are those that may name variables, by what they are.
+func (e serverEntry) values() map[string]string {
+	values := map[string]string{}
+	for header, value := range e.Headers {
+		values["headers."+header] = value
+	}
+	if e.OAuth != nil {
+		values["oauth.secret"] = e.OAuth.Secret
+	}
+	return values
+}
+
+func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
+	var oauth *mcp.OAuth
+	if o := e.OAuth; o != nil {
+		oauth = &mcp.OAuth{Grant: o.Grant, Client: o.Client, Secret: o.Secret, Issuer: o.Issuer, Redirect: o.Redirect, Vault: vault}
+	}
 	return &mcp.Options{
-		Env: env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
+		OAuth: oauth,
+		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
 	}
 }
 
 // open makes the server; it starts, or is reached, when it is first asked. What can
 // be known to be missing is told before.
-func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
+func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.Server, error) {
 	if e.URL != "" {
-		return e.openURL(name, log)
+		return e.openURL(name, log, vault)
 	}
 	if err := e.found(); err != nil && !e.Optional {
 		return nil, agent.Errorf(agent.InvalidInput, "the program %s can't be run: %w", quote(e.Command[0]), err)
@@ -140,7 +173,7 @@ func (e serverEntry) open(name string, log *slog.Logger) (*mcp.Server, error) {
 		}
 		env[key] = value
 	}
-	return mcp.New(name, e.Command, e.options(env, log)), nil
+	return mcp.New(name, e.Command, e.options(env, log, nil)), nil
 }
 
 // found reports why the server's program can't be run; nil if it is there.
@@ -153,16 +186,17 @@ func (e serverEntry) found() error {
 	return err
 }
 
-func (e serverEntry) openURL(name string, log *slog.Logger) (*mcp.Server, error) {
+func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*mcp.Server, error) {
 	env := map[string]string{}
-	for _, header := range slices.Sorted(maps.Keys(e.Headers)) {
-		for _, variable := range mcp.Variables(e.Headers[header]) {
+	values := e.values()
+	for _, where := range slices.Sorted(maps.Keys(values)) {
+		for _, variable := range mcp.Variables(values[where]) {
 			if env[variable] = os.Getenv(variable); env[variable] == "" {
-				return nil, agent.Errorf(agent.InvalidInput, "headers.%s names %s, which is not set in the environment", header, variable)
+				return nil, agent.Errorf(agent.InvalidInput, "%s names %s, which is not set in the environment", where, variable)
 			}
 		}
 	}
-	s := mcp.NewHTTP(name, e.URL, e.options(env, log))
+	s := mcp.NewHTTP(name, e.URL, e.options(env, log, vault))
 	return s, s.Err()
 }
 
@@ -208,8 +242,9 @@ type Kit struct {
 }
 
 // Open opens the workspace and the MCP servers that some agent uses. Where one
-// fails nothing stays open. A server is started when it is first asked.
-func (f *File) Open(log *slog.Logger) (*Kit, error) {
+// fails nothing stays open. A server is started when it is first asked. vault keeps what
+// people sign in to servers with; nil keeps it in memory.
+func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 	k := &Kit{}
 	_, servers := f.uses()
 	if dir := f.Workspace(); dir != "" {
@@ -221,7 +256,7 @@ func (f *File) Open(log *slog.Logger) (*Kit, error) {
 		k.Tools = w.Tools()
 	}
 	for _, name := range servers {
-		s, err := f.openServer(name, log)
+		s, err := f.openServer(name, log, vault)
 		if err != nil {
 			return nil, errors.Join(err, k.Close())
 		}
@@ -231,11 +266,10 @@ func (f *File) Open(log *slog.Logger) (*Kit, error) {
 	return k, nil
 }
 
-func (f *File) openServer(name string, log *slog.Logger) (*mcp.Server, error) {
-	entry := f.servers[name]
-	s, err := entry.open(name, log)
+func (f *File) openServer(name string, log *slog.Logger, vault mcp.Vault) (*mcp.Server, error) {
+	s, err := f.servers[name].open(name, log, vault)
 	if err != nil {
-		return nil, agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)
+		return nil, agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, f.servers[name].line, name, err)
 	}
 	return s, nil
 }
@@ -244,9 +278,14 @@ func (f *File) openServer(name string, log *slog.Logger) (*mcp.Server, error) {
 type ServerState struct {
 	Name     string
 	Tools    int
+	SignIn   bool // the others are known to who has signed in
 	Optional bool
 	Err      error // why it has none
 }
+
+// askTime caps what a server may take that is asked whether it answers. A program may have
+// to be downloaded first.
+const askTime = agent.Duration(5 * time.Second)
 
 // AskServers asks all MCP servers that some agent uses for their tools, at the same time,
 // and ends them. The states are in the order of names.
@@ -263,13 +302,18 @@ func (f *File) AskServers(ctx context.Context) []ServerState {
 
 func (f *File) askServer(ctx context.Context, name string) ServerState {
 	state := ServerState{Name: name, Optional: f.servers[name].Optional}
-	s, err := f.openServer(name, nil)
+	entry := f.servers[name]
+	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
+		entry.StartTimeout = askTime
+	}
+	s, err := entry.open(name, nil, nil)
 	if err != nil {
-		state.Err = err
+		state.Err = agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)
 		return state
 	}
 	tools, err := s.List(ctx)
 	state.Tools, state.Err = len(tools), err
+	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
 	_ = s.Close() // it was asked, and nothing hangs on its end
 	return state
 }

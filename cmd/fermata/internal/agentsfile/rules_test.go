@@ -56,7 +56,7 @@ func TestOwnToolsNeedNoWorkspace(t *testing.T) {
 	f, err := agentsfile.Load(agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Empty(t, f.Workspace())
-	kit, err := f.Open(nil)
+	kit, err := f.Open(nil, nil)
 	require.NoError(t, err)
 	require.Empty(t, kit.Tools)
 	require.NoError(t, kit.Close())

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Vault keeps secrets in a store: what somebody has signed in with on behalf of a session.
+// They are encrypted, or not kept at all; [Log.Delete] deletes those of a session.
+type Vault struct{ store Store }
+
+// NewVault returns the vault of a store; nil for one without keys to encrypt with: secrets
+// belong into no store in plain.
+func NewVault(s Store) *Vault {
+	if e, ok := s.(*Encrypted); !ok || e.ring.Writes() == "" {
+		return nil
+	}
+	return &Vault{s}
+}
+
+// A secret is a chunk that no collection takes for one of a session, and that is never
+// written over: the one with the highest number counts. Its name is the mark, the session's
+// tag, a digest of the secret's name, the number and a digest of the value.
+const (
+	vaultMark   = "secret"
+	vaultDigits = 16
+)
+
+func vaultPrefix(session string) string { return vaultMark + Tag(session) }
+
+func (v *Vault) prefix(session, name string) string {
+	return vaultPrefix(session) + digestOf([]byte(name))[:vaultDigits]
+}
+
+// last finds the secret that counts, and all of its name.
+func (v *Vault) last(ctx context.Context, prefix string) (last string, all []string, err error) {
+	for c, err := range v.store.Chunks(ctx, prefix) {
+		if err != nil {
+			return "", nil, err
+		}
+		if len(c.Name) == len(prefix)+2*vaultDigits {
+			all, last = append(all, c.Name), max(last, c.Name)
+		}
+	}
+	return last, all, nil
+}
+
+// Secret returns what was last put under a name; nil where nothing was. session is empty
+// for what belongs to no session. Errors are those of [Store].
+func (v *Vault) Secret(ctx context.Context, session, name string) ([]byte, error) {
+	for range 3 { // a later one may take its place between the two looks
+		last, _, err := v.last(ctx, v.prefix(session, name))
+		if err != nil || last == "" {
+			return nil, err
+		}
+		value, err := v.store.Chunk(ctx, last)
+		if !errors.Is(err, agent.ChunkMissing) {
+			return value, err
+		}
+	}
+	return nil, agent.Errorf(agent.StoreUnavailable, "reading a secret of session %s: it changes all the time", session)
+}
+
+// PutSecret replaces what was put under a name. Of two at once either may count.
+func (v *Vault) PutSecret(ctx context.Context, session, name string, value []byte) error {
+	prefix := v.prefix(session, name)
+	last, all, err := v.last(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	number := uint64(0)
+	if last != "" {
+		if _, err := fmt.Sscanf(last[len(prefix):len(prefix)+vaultDigits], "%x", &number); err != nil {
+			return agent.Errorf(agent.ChunkDamaged, "the secret %s has no number; delete it", last)
+		}
+	}
+	if err := v.store.PutChunk(ctx, fmt.Sprintf("%s%0*x%s", prefix, vaultDigits, number+1, digestOf(value)[:vaultDigits]), value); err != nil {
+		return err
+	}
+	for _, old := range all {
+		if _, err := v.store.DeleteChunk(ctx, old, time.Now().Add(clocks)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetSecrets deletes what a session's people have signed in with.
+func forgetSecrets(ctx context.Context, s Store, session string) error {
+	for c, err := range s.Chunks(ctx, vaultPrefix(session)) {
+		if err != nil {
+			return err
+		}
+		if _, err := s.DeleteChunk(ctx, c.Name, time.Now().Add(clocks)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/tool"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// login is one owner's access to a server: tokens, and a sign-in that somebody is at.
+type login struct {
+	*oauth
+	server  *Server
+	session string        // empty for what all share
+	turn    chan struct{} // held by who reads or changes what is below
+	known   access
+	read    bool // it was read from the vault
+}
+
+// access is what a login keeps in the vault.
+type access struct {
+	Token   *oauth2.Token `json:"token,omitempty"`
+	At      terms         `json:"at,omitzero"` // of the token
+	Pending *pending      `json:"pending,omitempty"`
+}
+
+// terms are how tokens are got of an authorization server.
+type terms struct {
+	Issuer   string           `json:"issuer"`
+	TokenURL string           `json:"token_url"`
+	Resource string           `json:"resource"`
+	Scopes   []string         `json:"scopes,omitempty"`
+	Client   string           `json:"client"`
+	Secret   string           `json:"secret,omitempty"`
+	Style    oauth2.AuthStyle `json:"style,omitempty"`
+}
+
+// early is how long before its end a token is not used any more.
+const early = 10 * time.Second
+
+func usable(t *oauth2.Token) bool {
+	return t != nil && t.AccessToken != "" && (t.Expiry.IsZero() || time.Until(t.Expiry) > early)
+}
+
+// hold waits for the turn.
+func (l *login) hold(ctx context.Context) (done func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if !l.read {
+		err = l.load(ctx)
+	}
+	if err != nil {
+		<-l.turn
+		return nil, err
+	}
+	return func() { <-l.turn }, nil
+}
+
+// load reads what is kept: another process may have changed it. The caller has the turn.
+func (l *login) load(ctx context.Context) error {
+	if !l.people() {
+		return nil
+	}
+	raw, err := l.Vault.Secret(ctx, l.session, l.server.name)
+	known := access{}
+	if err == nil && raw != nil {
+		err = json.Unmarshal(raw, &known)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the tokens of the MCP server %s: %w", l.server.name, err)
+	}
+	l.known, l.read = known, true
+	l.server.hideTokens(l)
+	return nil
+}
+
+func (l *login) people() bool { return l.Grant == GrantCode }
+
+// keep keeps what is known now. The caller has the turn.
+func (l *login) keep(ctx context.Context) error {
+	l.server.hideTokens(l)
+	if !l.people() {
+		return nil // another is got for the asking
+	}
+	raw, err := json.Marshal(l.known)
+	if err == nil {
+		err = l.Vault.PutSecret(ctx, l.session, l.server.name, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping the tokens of the MCP server %s: %w", l.server.name, err)
+	}
+	return nil
+}
+
+// token is what requests are sent with; empty where there is none. One that is over is
+// replaced, where that needs nobody.
+func (l *login) token(ctx context.Context) (string, error) {
+	done, err := l.hold(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	if t := l.known.Token; t == nil || usable(t) {
+		return bearer(t), nil
+	}
+	if err := l.load(ctx); err != nil {
+		return "", err
+	}
+	if t := l.known.Token; t != nil && !usable(t) {
+		if err := l.refresh(ctx); err != nil {
+			return "", err
+		}
+	}
+	return bearer(l.known.Token), nil
+}
+
+func bearer(t *oauth2.Token) string {
+	if t == nil {
+		return ""
+	}
+	return t.AccessToken
+}
+
+// refresh replaces a token that is over. Where that is not possible none is left, and no
+// error: the server says then what it wants. The caller has the turn.
+func (l *login) refresh(ctx context.Context) error {
+	old, values := l.known.Token, url.Values{}
+	if l.people() {
+		if old.RefreshToken == "" {
+			l.known.Token = nil
+			return nil
+		}
+		values = url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.RefreshToken}}
+	}
+	fresh, err := l.ask(ctx, l.known.At, values)
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
+		l.server.log.Info("MCP server's tokens can't be renewed", "error", l.said(err))
+		if err := l.load(ctx); err != nil {
+			return err
+		}
+		if bearer(l.known.Token) == old.AccessToken {
+			l.known.Token = nil // not so in the vault: another process may be putting a newer one there
+		}
+		return nil
+	}
+	if err != nil {
+		return l.fail("renewing the tokens of", err)
+	}
+	if fresh.RefreshToken == "" {
+		fresh.RefreshToken = old.RefreshToken // it stays the same where none is sent
+	}
+	l.known.Token = fresh
+	return l.keep(ctx)
+}
+
+// ask asks a token endpoint. values are what the grant needs beside what all do.
+func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.Token, error) {
+	values.Set("resource", at.Resource)
+	c := clientcredentials.Config{ClientID: at.Client, ClientSecret: at.Secret, TokenURL: at.TokenURL, AuthStyle: at.Style, EndpointParams: values}
+	if g := values.Get("grant_type"); g == "" {
+		c.Scopes = at.Scopes
+	}
+	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, l.server.outside))
+	if err != nil {
+		return nil, err
+	}
+	if !strings.EqualFold(t.Type(), "Bearer") {
+		return nil, fmt.Errorf("its token is of the type %q, and not Bearer", cut(clean(t.TokenType), maxShown))
+	}
+	return t, nil
+}
+
+// granted are the scopes that a token has as far as is known.
+func granted(t *oauth2.Token, asked []string) []string {
+	if scope, ok := t.Extra("scope").(string); ok && scope != "" {
+		return strings.Fields(scope)
+	}
+	return asked
+}
+
+// obtain gets what a refused request needs: after it, the request is made once more. used is
+// the token that it had. The error is a [*signIn] where a person has to sign in.
+func (l *login) obtain(ctx context.Context, refused *http.Response, used string) error {
+	done, err := l.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if bearer(l.known.Token) == used {
+		err = l.load(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if usable(l.known.Token) && l.known.Token.AccessToken != used {
+		return nil // another request got it meanwhile
+	}
+	demand := demandOf(refused)
+	if refused.StatusCode == http.StatusUnauthorized && l.people() && l.known.Token != nil {
+		if err := l.refresh(ctx); err != nil || l.known.Token != nil {
+			return err
+		}
+	}
+	at, form, err := l.discover(ctx, demand)
+	if err != nil {
+		return l.fail("finding out how to sign in to", err)
+	}
+	if refused.StatusCode == http.StatusForbidden && l.known.Token != nil && covered(at.Scopes, l.known.At.Scopes) {
+		return tool.Refuse("the MCP server %s refused: it wants rights that signing in did not give (%s)", l.server.name, cut(clean(strings.Join(at.Scopes, " ")), maxShown))
+	}
+	if l.people() {
+		return l.begin(ctx, at, form)
+	}
+	t, err := l.ask(ctx, at, url.Values{})
+	if err != nil {
+		return l.fail("signing in to", err)
+	}
+	l.known = access{Token: t, At: at}
+	return l.keep(ctx)
+}
+
+// covered reports whether all of a list are in another.
+func covered(some, all []string) bool {
+	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
+}
+
+// barred is the error of a request that was refused for want of a token: it did nothing.
+type barred struct{ error }
+
+// Unwrap gives what is wrong, which may be a [*signIn].
+func (b barred) Unwrap() error { return b.error }
+
+// barredBy is why a request has no token; nil where its error is another.
+func barredBy(err error) error {
+	var b barred
+	if errors.As(err, &b) {
+		return b.error
+	}
+	return nil
+}
+
+func (l *login) fail(what string, err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
+		return tool.Refuse("%s the MCP server %s: %s", what, l.server.name, l.said(err))
+	}
+	return fmt.Errorf("%s the MCP server %s: %s", what, l.server.name, l.said(err))
+}
+
+// said is an error of an authorization server: its own words at most, and never the whole
+// of an answer, which may have secrets in it.
+func (l *login) said(err error) string {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) {
+		words := refused.ErrorCode
+		if words == "" && refused.Response != nil {
+			words = refused.Response.Status
+		}
+		if refused.ErrorDescription != "" {
+			words += ": " + refused.ErrorDescription
+		}
+		return l.server.said("the authorization server refused: " + cut(words, maxShown))
+	}
+	return l.server.said(cut(plain(err), maxShown))
+}

@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Grant says how a server's tokens are got.
+type Grant string
+
+const (
+	// GrantCode has a person sign in. What needs a token asks for that, as a tool asks a
+	// person; a server that lists no tool without one has the tool NAME__sign_in until
+	// then. Each session has tokens of its own, unless [Options.Per] is [PerWorker].
+	GrantCode Grant = "authorization_code"
+	// GrantClient signs in by Client and Secret: all sessions are one client, and no
+	// person is needed.
+	GrantClient Grant = "client_credentials"
+)
+
+// OAuth says how the tokens are got that a server with a URL wants; see
+// [Options.OAuth]. Where to get them is found as MCP says: the server names the
+// authorization server, and that its endpoints.
+type OAuth struct {
+	// Grant is empty for [GrantCode].
+	Grant Grant
+	// Client is the id that the authorization server knows us by. Empty registers a
+	// client, where it lets clients register (RFC 7591). One that is a URL of https://
+	// with a path is that of a client's metadata, and registers where those are not read.
+	Client string
+	// Secret is the client's, and may name variables of Options.Env: "${WIKI_SECRET}".
+	// [GrantClient] needs one.
+	Secret string
+	// Issuer is the authorization server whose client it is. With a Secret it is needed:
+	// the MCP server, which names its authorization server, could else have the secret sent
+	// to any.
+	Issuer string
+	// Redirect is where the authorization server sends the browser of who signed in; empty
+	// means [DefaultRedirect]. Nobody has to listen there.
+	Redirect string
+	// Vault keeps tokens over the life of this process; nil keeps them in memory alone.
+	Vault Vault
+}
+
+// DefaultRedirect is on the machine of who signs in. They answer with the address that
+// their browser then shows.
+const DefaultRedirect = "http://127.0.0.1:8917/callback"
+
+// Vault keeps secrets. It must keep them encrypted, from whoever has no right to act for
+// the session. It may be used by many goroutines and processes at once.
+type Vault interface {
+	// Secret returns what was last put under a name; nil where nothing was. session is
+	// empty for what belongs to no session.
+	Secret(ctx context.Context, session, name string) ([]byte, error)
+	// PutSecret replaces it.
+	PutSecret(ctx context.Context, session, name string, value []byte) error
+}
+
+// maxMemory is how many secrets a vault in memory keeps. One more drops any other, whose
+// session has to sign in again.
+const maxMemory = 10000
+
+// memory is a [Vault] for as long as the process lives.
+type memory struct {
+	mu   sync.Mutex
+	kept map[[2]string][]byte
+}
+
+// Secret implements [Vault].
+func (m *memory) Secret(_ context.Context, session, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.kept[[2]string{session, name}], nil
+}
+
+// PutSecret implements [Vault].
+func (m *memory) PutSecret(_ context.Context, session, name string, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for other := range m.kept {
+		if len(m.kept) < maxMemory {
+			break
+		}
+		delete(m.kept, other)
+	}
+	m.kept[[2]string{session, name}] = value
+	return nil
+}
+
+// oauth is how a server is signed in to.
+type oauth struct {
+	OAuth
+	issuer   *url.URL // nil where none is named
+	redirect *url.URL
+	plain    bool // see Options.Plain
+}
+
+// oauth reads the options; nil where there are none.
+func (o *Options) oauth(server *url.URL) (*oauth, error) {
+	if o.OAuth == nil {
+		return nil, nil
+	}
+	a := &oauth{OAuth: *o.OAuth, plain: o.Plain}
+	if a.Grant == "" {
+		a.Grant = GrantCode
+	}
+	if a.Redirect == "" {
+		a.Redirect = DefaultRedirect
+	}
+	if a.Vault == nil {
+		a.Vault = &memory{kept: map[[2]string][]byte{}}
+	}
+	for _, name := range Variables(a.Secret) {
+		if o.Env[name] == "" {
+			return nil, agent.Errorf(agent.InvalidInput, "its OAuth secret names the variable %s, which has no value", name)
+		}
+	}
+	a.Secret = o.fill(a.Secret)
+	var err error
+	if a.redirect, err = url.Parse(a.Redirect); err != nil || a.redirect.Host == "" || a.redirect.Scheme != "https" && (a.redirect.Scheme != "http" || !local(a.redirect.Hostname())) {
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth redirect must be https://, or http:// on the machine of who signs in")
+	}
+	if a.Issuer != "" {
+		if a.issuer, err = address(a.Issuer, a.plain); err != nil {
+			return nil, agent.Errorf(agent.InvalidInput, "its OAuth issuer: %w", err)
+		}
+	}
+	switch {
+	case !slices.Contains([]Grant{GrantCode, GrantClient}, a.Grant):
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth grant is %q; it is %s or %s", a.Grant, GrantCode, GrantClient)
+	case a.Grant == GrantClient && (a.Client == "" || a.Secret == ""):
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth grant %s needs a client and its secret", GrantClient)
+	case a.Secret != "" && a.Client == "":
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth secret is that of no client: name the client")
+	case a.Secret != "" && a.issuer == nil:
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth client has a secret: name the issuer whose client it is, so that nobody else is sent it")
+	case o.setsAuthorization():
+		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and an Authorization header; one of them is enough")
+	case server == nil:
+		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and no URL")
+	}
+	return a, nil
+}
+
+func (o *Options) setsAuthorization() bool {
+	for name := range o.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return true
+		}
+	}
+	return false
+}
+
+// metadata reports whether the client's id is the URL of its metadata.
+func (a *oauth) metadata() bool {
+	u, err := url.Parse(a.Client)
+	return err == nil && u.Scheme == "https" && u.Host != "" && len(u.Path) > 1
+}
+
+// people reports whether a person has to sign in.
+func (s *Server) people() bool { return s.oauth != nil && s.oauth.Grant == GrantCode }
+
+// loginOf is an owner's access to the server; nil where none is needed.
+func (s *Server) loginOf(who owner) *login {
+	if s.oauth == nil {
+		return nil
+	}
+	session := who.session
+	if !s.people() || s.opts.Per == PerWorker {
+		session = ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.logins[session]
+	if l == nil {
+		for other := range s.logins {
+			if len(s.logins) < maxMemory {
+				break
+			}
+			s.hidden.forget(s.logins[other])
+			delete(s.logins, other) // the vault has what it knew
+		}
+		l = &login{oauth: s.oauth, server: s, session: session, turn: make(chan struct{}, 1)}
+		s.logins[session] = l
+	}
+	return l
+}

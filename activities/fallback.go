@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -55,11 +58,11 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		}
 		failed = append(failed, failure{model: name, window: window, fault: faultOf(err)})
 		d.warn(ctx, failed[len(failed)-1], in)
-		if !failed.othersMay(attempt, spec.ModelAttempts) {
+		if !failed.othersMay(attempt, spec) {
 			break
 		}
 	}
-	return reply, heard, failed.fault(attempt, spec.ModelAttempts, in)
+	return reply, heard, failed.fault(attempt, spec, in)
 }
 
 // charge ends a question with what its reply has used; where the provider does not tell,
@@ -122,12 +125,13 @@ func (fs failures) tooLongFor(window int) bool {
 }
 
 // othersMay tells whether the next model is asked at once. A failure that may
-// pass is waited for first, as often as the Spec says, but that of an open circuit
-// is not. What is wrong with the request is wrong for every model.
-func (fs failures) othersMay(attempt, attempts int) bool {
+// pass is waited for first, as often as the Spec says, but neither an open circuit
+// nor a provider that asks for more time than a call may take. What is wrong with
+// the request is wrong for every model.
+func (fs failures) othersMay(attempt int, spec *agent.Spec) bool {
 	f := fs[len(fs)-1].fault
 	if f.Retryable {
-		return attempt >= attempts || errors.Is(f, errOpen)
+		return attempt >= spec.ModelAttempts || errors.Is(f, errOpen) || f.RetryAfter > time.Duration(spec.ModelTimeout)
 	}
 	switch f.Provider.Kind {
 	case agent.FaultAuth, agent.FaultQuota, agent.FaultContext:
@@ -140,7 +144,7 @@ func (fs failures) othersMay(attempt, attempts int) bool {
 // It is retryable where one of them is. Where nobody was asked at all, it is so for
 // twice as many attempts, since a circuit that opens and closes again must not end
 // runs that would have come through.
-func (fs failures) fault(attempt, attempts int, in AskInput) error {
+func (fs failures) fault(attempt int, spec *agent.Spec, in AskInput) error {
 	whole := *fs[0].fault
 	provider := *whole.Provider
 	provider.Model, provider.AfterToolResult = fs[0].model, in.AfterToolResult
@@ -149,6 +153,9 @@ func (fs failures) fault(attempt, attempts int, in AskInput) error {
 	open := true
 	for i, f := range fs {
 		said[i] = f.model + ": " + f.fault.Message
+		if f.fault.Retryable && f.fault.RetryAfter > delayFrom {
+			said[i] += "; it asked to wait " + f.fault.RetryAfter.Round(time.Second).String()
+		}
 		open = open && errors.Is(f.fault, errOpen)
 		if !f.fault.Retryable {
 			continue
@@ -158,13 +165,29 @@ func (fs failures) fault(attempt, attempts int, in AskInput) error {
 		}
 		whole.Retryable = true
 	}
+	attempts := spec.ModelAttempts
 	if open && in.Summary == "" {
 		attempts *= 2
 	}
 	whole.Message = strings.Join(said, "; ")
 	whole.Retryable = whole.Retryable && attempt < attempts
-	whole.RetryAfter = max(whole.RetryAfter, backoff(attempt))
+	whole.RetryAfter = max(min(whole.RetryAfter, time.Duration(spec.ModelTimeout)), backoff(attempt))
 	return &whole
+}
+
+// delayFrom is the longest wait for another attempt that is left to the server, which
+// tells nobody of it. A longer one is the run's own.
+const delayFrom = 30 * time.Second
+
+// delayed gives a long wait for another attempt to the run.
+func delayed(ctx context.Context, err error) error {
+	var e *agent.Error
+	if !errors.As(err, &e) || !e.Retryable || e.RetryAfter <= delayFrom {
+		return err
+	}
+	whole := *e
+	whole.Message = err.Error()
+	return durable.Delayed{Tried: int(activity.GetInfo(ctx).Attempt), Wait: e.RetryAfter, Err: &whole}
 }
 
 func (d *Deeds) warn(ctx context.Context, f failure, in AskInput) {

@@ -78,7 +78,8 @@ func (d *Deeds) askModel(ctx context.Context, in AskInput) (agent.Reply, error) 
 	t := newTab(ctx, in.Left)
 	defer beatWith(ctx, t.beat)()
 	reply, err := d.replyTo(ctx, in, t)
-	return t.settle(ctx, reply, err)
+	reply, err = t.settle(ctx, reply, err)
+	return reply, delayed(ctx, err)
 }
 
 func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, error) {

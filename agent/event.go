@@ -23,6 +23,7 @@ const (
 	TurnEnded     EventType = "turn.ended"
 	Said          EventType = "message"
 	ModelRetried  EventType = "model.retried" // a reply that was cut off is not kept; the model is asked again
+	ModelDelayed  EventType = "model.delayed" // the model is asked again later: the provider asked to wait
 	CallRequested EventType = "call.requested"
 	CallStarted   EventType = "call.started"
 	CallDone      EventType = "call.done"
@@ -73,8 +74,15 @@ type Event struct {
 	Forked     *Forked      `json:"forked,omitempty"`
 	Compaction *Compaction  `json:"compaction,omitempty"`
 	Migrated   *Migrated    `json:"migrated,omitempty"`
+	Delay      *Delay       `json:"delay,omitempty"`
 	// Extended is the limit that was renewed.
 	Extended Code `json:"extended,omitempty"`
+}
+
+// Delay says until when a run waits before it asks its model again, and why.
+type Delay struct {
+	Until time.Time `json:"until"`
+	Error *Error    `json:"error"`
 }
 
 // Resumed says why a run goes on.
@@ -129,6 +137,8 @@ func (e Event) Size() int {
 		return frame + e.Request.size()
 	case e.Checkpoint != nil:
 		return frame + sizeOf(e.Checkpoint.Set)
+	case e.Delay != nil:
+		return 2*frame + len(e.Delay.Error.Message)
 	case e.Migrated != nil:
 		return frame + sizeOf(e.Migrated.State)
 	case e.Suspension != nil:

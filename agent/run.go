@@ -236,6 +236,8 @@ type Doing struct {
 	Call  string    `json:"call,omitempty"`
 	What  string    `json:"what"` // the model or the tool
 	Since time.Time `json:"since"`
+	// Delay is set while a model is not asked, since its provider asked to wait.
+	Delay *Delay `json:"delay,omitempty"`
 }
 
 // DoingKind is what a run can be at.

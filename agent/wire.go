@@ -107,6 +107,8 @@ func (e Event) rest() any {
 		return e.Forked
 	case e.Migrated != nil:
 		return e.Migrated
+	case e.Delay != nil:
+		return e.Delay
 	case e.Extended != "":
 		return wireLimit{e.Extended}
 	}

@@ -41,7 +41,7 @@ func samples() map[EventType]Event {
 	return map[EventType]Event{
 		RunStarted: {Started: &Started{Run: "01a1", By: "ana", Spec: &Spec{Definition: Definition{Name: "lead", Model: "m", Instructions: "Be brief."}}}}, RunCompleted: {Outcome: end}, RunFailed: {Outcome: end},
 		RunCancelled: {Outcome: end}, RunStopped: {Outcome: end}, RunSuspended: {Suspension: &Suspension{ID: "s-1"}}, RunResumed: {Resumed: &Resumed{Suspension: "s-1"}},
-		HoldLaid: {Hold: hold}, HoldLifted: {Hold: hold}, TurnStarted: {}, TurnEnded: {Checkpoint: &Checkpoint{Cost: Dollar}}, Said: {Message: &m}, ModelRetried: {},
+		HoldLaid: {Hold: hold}, HoldLifted: {Hold: hold}, TurnStarted: {}, TurnEnded: {Checkpoint: &Checkpoint{Cost: Dollar}}, Said: {Message: &m}, ModelRetried: {}, ModelDelayed: {Delay: &Delay{Error: &Error{Code: ProviderError}}},
 		CallRequested: {Call: call}, CallStarted: {Call: call}, CallDone: {Call: &CallNote{Call: "t1.1", Tool: "pay", Status: CallOK}}, CallLost: {Call: call}, CallApproved: {Call: call}, CallRefused: {Call: call},
 		RequestOpened: {Request: &Request{ID: "q-7"}}, RequestAnswered: {Answer: answer}, RequestExpired: {Answer: answer}, RequestReminded: {Answer: answer}, RequestPassed: {Answer: answer},
 		ChildStarted: {Child: child}, ChildSuspended: {Child: child}, ChildResumed: {Child: child}, ChildEnded: {Child: child},

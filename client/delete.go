@@ -41,7 +41,8 @@ const lookEvery = 200 * time.Millisecond
 // both have been looked at again and nothing is left, or with the context's end.
 // What it did before an error is in the result; then it may be called again.
 //
-// Errors are [agent.Busy] for a session that has a live run, [agent.NotFound] for
+// Nothing is deleted if a head in the store can't be read: [agent.ChunkDamaged] and
+// [agent.Incompatible], see [store.Log.Deletable]. Other errors are [agent.Busy] for a session that has a live run, [agent.NotFound] for
 // one that nobody knows, [agent.InvalidInput] for one that has a parent,
 // [agent.Stale] where a run begins meanwhile, [agent.NotSetUp] without
 // [Options.Store], [agent.Timeout], and those of the server and of
@@ -91,7 +92,7 @@ func (d *deletion) check(ctx context.Context) error {
 	if d.namespace = req.GetNamespace(); d.namespace == "" {
 		return agent.Errorf(agent.Internal, "the Temporal client does not say its namespace")
 	}
-	return nil
+	return d.client.log.Deletable(ctx, d.done.Session)
 }
 
 // temporal deletes the executions, until there are none.
@@ -123,7 +124,7 @@ func (d *deletion) left(ctx context.Context) (left []Execution, err error) {
 	for head, err := range d.client.log.Store().Heads(ctx, d.done.Session+"/") {
 		if err == nil {
 			sessions = append(sessions, head.Session)
-		} else if !errors.Is(err, agent.ChunkDamaged) { // of which the store's own deletion tells
+		} else if !errors.Is(err, agent.ChunkDamaged) { // Deletable let it pass: it is of no known session
 			return nil, err
 		}
 	}

@@ -57,6 +57,10 @@ func recorded() []agent.Event {
 		{Type: agent.RunResumed, Resumed: &agent.Resumed{Suspension: "s-3", Cause: agent.ByOperator, By: "ana@acme.com", Fresh: true, Renewed: true}},
 		{Type: agent.HoldLaid, Hold: hold}, {Type: agent.HoldLifted, Hold: hold},
 		{Type: agent.TurnStarted}, {Type: agent.ModelRetried}, {Type: agent.Said, Message: &m},
+		{Type: agent.ModelDelayed, Delay: &agent.Delay{Until: at.Add(10 * time.Minute), Error: &agent.Error{
+			Code: agent.ProviderError, Message: "anthropic answered 429: slow down; it asked to wait 24h0m0s", Retryable: true,
+			Provider: &agent.ProviderFault{Kind: agent.FaultRateLimit, Model: "anthropic/claude-sonnet-5", HTTP: 429},
+		}}},
 		{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Usage: usage, Cost: 412_300, Tools: []agent.ToolCount{{Tool: "fs_read", Calls: 3, OK: 2, Failed: 1}}, Set: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.CallRequested, Call: call("")}, {Type: agent.CallStarted, Call: call("")}, {Type: agent.CallDone, Call: call(agent.CallOK)},
 		{Type: agent.CallLost, Call: call(agent.CallUnknown)}, {Type: agent.CallApproved, Call: call("")}, {Type: agent.CallRefused, Call: call("")},

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,12 +47,12 @@ const soon = time.Hour
 //
 // No run of the session may live: it would lose what it knows. A fork counts from the
 // moment that its edge is there, see [Log.Adopt]. Errors before anything was deleted are
-// [agent.NotFound] if there is no such session, and [agent.ChunkDamaged] and
-// [agent.Incompatible] if a head of it can't be read; [agent.Stale] tells that a run
-// wrote the session meanwhile. Beside an error the result tells what is gone.
+// [agent.NotFound] if there is no such session, and those of [Log.Deletable];
+// [agent.Stale] tells that a run wrote the session meanwhile. Beside an error the result
+// tells what is gone.
 func (l *Log) Delete(ctx context.Context, session string) (Deleted, error) {
 	defer l.forget()
-	d := &deletion{Log: l, session: session, kept: map[string][]string{}, done: Deleted{Sessions: []string{}, Chunks: []string{}}}
+	d := l.deletion(session)
 	all, err := d.find(ctx)
 	for _, one := range all {
 		if err == nil {
@@ -68,6 +69,20 @@ func (l *Log) Delete(ctx context.Context, session string) (Deleted, error) {
 		d.done.Kept = append(d.done.Kept, Kept{Session: by, Chunks: d.kept[by]})
 	}
 	return d.done, err
+}
+
+// Deletable refuses what [Log.Delete] would refuse because of what is stored, and
+// deletes nothing: call it before anything else of the session is deleted. Errors are
+// [agent.ChunkDamaged] and [agent.Incompatible] if the head of the session or of one
+// below it can't be read. Without a head nobody knows the version and the fence that
+// keep late writes away from a deleted session. A session that is not there is no error.
+func (l *Log) Deletable(ctx context.Context, session string) error {
+	_, err := l.deletion(session).find(ctx)
+	return err
+}
+
+func (l *Log) deletion(session string) *deletion {
+	return &deletion{Log: l, session: session, kept: map[string][]string{}, done: Deleted{Sessions: []string{}, Chunks: []string{}}}
 }
 
 // deletion is one Delete in progress.
@@ -94,21 +109,32 @@ func (d *deletion) find(ctx context.Context) (all []Head, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, unreadable(err)
 		}
 		all = append(all, h)
 	}
 	own, err := d.store.Head(ctx, d.session)
 	if err == nil {
-		return append(all, own), own.sound()
+		return append(all, own), unreadable(own.sound())
 	}
 	if !errors.Is(err, agent.NotFound) {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	for _, listErr := range d.store.Chunks(ctx, Tag(d.session)) { // what a deletion that was cut short has left
 		return append(all, Head{Session: d.session}), listErr
 	}
 	return all, nil
+}
+
+// unreadable says what to do about a head that keeps a session from being deleted.
+func unreadable(err error) error {
+	switch {
+	case errors.Is(err, agent.ChunkDamaged):
+		return fmt.Errorf("%w. Nothing was deleted: restore this head from a backup, or without one remove it from the store, and delete again", err)
+	case errors.Is(err, agent.Incompatible):
+		return fmt.Errorf("%w. Nothing was deleted: delete with the build that wrote it", err)
+	}
+	return err
 }
 
 // one deletes one session: its head, so that no run and no fork goes on from it, and

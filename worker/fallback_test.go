@@ -59,6 +59,7 @@ func TestWhenAFallbackIsAsked(t *testing.T) {
 		answered      bool
 	}{
 		"limit of rate": {failing(agent.FaultRateLimit), 0, 0, 4, true},
+		"a day's wait":  {testsuite.Reply{Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, RetryAfter: 24 * time.Hour}}}, 0, 0, 1, true},
 		"wrong key":     {failing(agent.FaultAuth), 0, 0, 1, true},
 		"no money":      {failing(agent.FaultQuota), 0, 0, 1, true},
 		"wrong":         {failing(agent.FaultBadRequest), 0, 0, 1, false},

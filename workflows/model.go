@@ -16,7 +16,9 @@ import (
 func (r *run) callModel(ctx workflow.Context, e loop.CallModel) {
 	in := activities.AskInput{ModelStep: e.ModelStep, Upto: r.share(ctx, e.Seq)}
 	timeout := time.Duration(r.state.Spec.ModelTimeout) * time.Duration(len(r.state.Spec.Models()))
-	a := asking{r: r, ctx: r.work, in: in, options: workflow.ActivityOptions{
+	a := asking{r: r, ctx: r.work, in: in, delayed: func(until time.Time, err *agent.Error) {
+		r.take(loop.Delayed{Ask: e.Seq, Until: until, Err: err})
+	}, options: workflow.ActivityOptions{
 		StartToCloseTimeout: timeout + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, RetryPolicy: &forever, Summary: r.state.Spec.Model,
 	}, input: func(reply agent.Reply, err *agent.Error) loop.Input {
 		if err != nil {
@@ -45,13 +47,14 @@ type asking struct {
 	in      activities.AskInput
 	options workflow.ActivityOptions
 	input   func(agent.Reply, *agent.Error) loop.Input
+	delayed func(until time.Time, err *agent.Error)
 	lost    int // workers in a row
 }
 
 func (a asking) step(queue string) step[activities.AskInput, agent.Reply] {
 	options := a.options
 	options.TaskQueue = queue
-	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried, carry: (*activities.AskInput).Carry, unpaid: activities.AskInput.Unpaid}
+	return step[activities.AskInput, agent.Reply]{do: activities.AskModel, in: a.in, options: options, lane: activities.ModelLane, mayKill: true, lost: a.lost, tried: modelTried, delayed: a.delayed, carry: (*activities.AskInput).Carry, unpaid: activities.AskInput.Unpaid}
 }
 
 func modelTried(s *step[activities.AskInput, agent.Reply], n int) { s.in.Tried += n }
@@ -98,7 +101,11 @@ func (a asking) near() {
 			a.in.Tried++
 			a.in.Carry(err)
 			a.lost = 0
-			a.r.later(a.ctx, max(err.RetryAfter, time.Second), a.rated)
+			wait := max(err.RetryAfter, time.Second)
+			if errors.As(err, new(durable.Delayed)) {
+				a.delayed(workflow.Now(a.ctx).Add(wait), err)
+			}
+			a.r.later(a.ctx, wait, a.rated)
 			return nil
 		}
 		return a.input(reply, err)

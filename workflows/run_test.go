@@ -129,6 +129,34 @@ func TestAToolThatHangs(t *testing.T) {
 	require.Contains(t, rows(b, 1)[0].Text, "stopped after 50ms")
 }
 
+// A provider that asks for a day is asked again after model_timeout; the status and the
+// log say so.
+func TestAProviderThatAsksForADay(t *testing.T) {
+	slow := testsuite.Reply{Text: "done", Fail: []testsuite.Failure{{Kind: agent.FaultRateLimit, HTTP: 429, Message: "slow down", RetryAfter: 24 * time.Hour}}}
+	b := setup(t, agent.Definition{ModelTimeout: agent.Duration(5 * time.Minute)}, testsuite.NewScript(slow))
+	begun := b.Now()
+	looked := false
+	b.after(time.Minute, func() {
+		looked = true
+		doing := b.status(t).Doing
+		require.Len(t, doing, 1)
+		require.NotNil(t, doing[0].Delay)
+		require.WithinDuration(t, begun.Add(5*time.Minute), doing[0].Delay.Until, time.Second)
+		require.Equal(t, agent.ProviderError, doing[0].Delay.Error.Code)
+		require.Equal(t, agent.FaultRateLimit, doing[0].Delay.Error.Provider.Kind)
+		require.Contains(t, doing[0].Delay.Error.Message, "slow down; it asked to wait 24h0m0s")
+		v, err := b.QueryWorkflow(signals.Events.Name)
+		require.NoError(t, err)
+		var page signals.EventList
+		require.NoError(t, v.Get(&page))
+		require.Equal(t, agent.ModelDelayed, page.Events[len(page.Events)-1].Type)
+	})
+	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	require.True(t, looked)
+	require.Len(t, b.script.Requests(), 2)
+	require.WithinDuration(t, begun.Add(5*time.Minute), b.Now(), 30*time.Second)
+}
+
 // Long arguments are read from the transcript, and arrive whole.
 func TestLongArguments(t *testing.T) {
 	var got string

@@ -31,6 +31,8 @@ type step[In, Out any] struct {
 	tried func(*step[In, Out], int)
 	// carry hands on to a step that is begun again what it has left; it may be nil.
 	carry func(*In, *agent.Error)
+	// delayed tells the run that the step is made again later; nil if it never is.
+	delayed func(until time.Time, err *agent.Error)
 	// unpaid says with the last error what was left; it may be nil.
 	unpaid func(In, *agent.Error) *agent.Error
 }
@@ -52,6 +54,7 @@ func start[In, Out any](ctx workflow.Context, r *run, s step[In, Out], input fun
 	}
 	await(r.ctx, r, s.do.Start(ctx, options, s.in), func(out Out, err *agent.Error) loop.Input {
 		var full durable.Full
+		var delayed durable.Delayed
 		switch {
 		case err == nil:
 		case errors.As(err, &full):
@@ -61,6 +64,13 @@ func start[In, Out any](ctx workflow.Context, r *run, s step[In, Out], input fun
 			s.carryOn(err)
 			s.options.TaskQueue = s.lane.Queue(workflow.GetInfo(ctx).TaskQueueName)
 			start(ctx, r, s, input)
+			return nil
+		case errors.As(err, &delayed) && s.delayed != nil:
+			s.tried(&s, delayed.Tried)
+			s.carryOn(err)
+			s.lost = 0
+			s.delayed(workflow.Now(ctx).Add(delayed.Wait), err)
+			r.later(ctx, delayed.Wait, func() { start(ctx, r, s, input) })
 			return nil
 		case errors.Is(err, durable.ErrLost) && s.mayKill:
 			s.carryOn(err)

@@ -28,7 +28,8 @@ func (c *cli) deleteCommand() *cobra.Command {
 		Long: `Delete deletes a session with all below it: its executions in Temporal, its log and
 its state in the store. It looks again, and ends without an error only where
 nothing is left. What a fork shares with the session is kept for the fork, and
-told. A session with a live run is refused: stop or cancel it first.
+told. A session with a live run is refused: stop or cancel it first. So is one whose
+head in the store can't be read: nothing is deleted then.
 
 There is no way back. A person at the terminal is asked; --yes is needed without
 one. Where it was interrupted it may be repeated.`,
@@ -67,7 +68,7 @@ func (e *eraser) do(ctx context.Context, session string) error {
 	defer cancel()
 	done, err := runs.Delete(ctx, session)
 	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
-		e.tell(done)
+		e.tell(done, err)
 	}
 	return err
 }
@@ -89,14 +90,18 @@ func (e *eraser) sure(ctx context.Context, session string) error {
 	return nil
 }
 
-func (e *eraser) tell(d fermata.Deleted) {
+func (e *eraser) tell(d fermata.Deleted, err error) {
 	if e.json {
 		e.line(d)
 		return
 	}
+	deleted := "deleted"
+	if err != nil {
+		deleted = "deleted in part"
+	}
 	w := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintf(w, "deleted\t%s\nexecutions\t%d\nheads\t%d\nchunks\t%d\n", d.Session, len(d.Executions), len(d.Store.Sessions), len(d.Store.Chunks))
+	fmt.Fprintf(w, "%s\t%s\nexecutions\t%d\nheads\t%d\nchunks\t%d\n", deleted, d.Session, len(d.Executions), len(d.Store.Sessions), len(d.Store.Chunks))
 	for _, k := range d.Store.Kept {
 		fmt.Fprintf(w, "kept\t%s for session %s\n", counted(len(k.Chunks), "chunk"), k.Session)
 	}

@@ -150,6 +150,10 @@ func (c *cli) showText(v *shown) {
 	row("turn", "%d", v.Turn)
 	for _, d := range v.Doing {
 		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.What, d.Call)), age(d.Since))
+		if d.Delay != nil {
+			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
+				d.Delay.Error.Code, story.Line(d.Delay.Error.Message, 200))
+		}
 	}
 	showRest(row, v)
 	if v.Source != sourceMemo {

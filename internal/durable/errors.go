@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -60,6 +61,8 @@ func depart(err error) error {
 		return nil
 	case errors.As(err, new(Full)):
 		return temporal.NewNonRetryableApplicationError(err.Error(), typeFull, nil, err)
+	case errors.As(err, new(Delayed)):
+		return departDelayed(err)
 	case temporal.IsCanceledError(err):
 		return err
 	case errors.As(err, &e):
@@ -108,6 +111,44 @@ func (Full) Error() string { return "the process has no free slot for this step"
 // typeFull is the type of [Full] in a history.
 const typeFull = "fermata.full"
 
+// Delayed is the error of an attempt at a step that is to be made again after a wait that
+// is too long to leave to the server: the run would not know of it.
+type Delayed struct {
+	// Tried is how many attempts were made.
+	Tried int           `json:"tried"`
+	Wait  time.Duration `json:"wait"` // in nanoseconds
+	Err   *agent.Error  `json:"error"`
+}
+
+// Error implements error.
+func (d Delayed) Error() string { return d.Err.Error() }
+
+// Unwrap returns why the attempt failed.
+func (d Delayed) Unwrap() error { return d.Err }
+
+// typeDelayed is the type of [Delayed] in a history.
+const typeDelayed = "fermata.delayed"
+
+func departDelayed(err error) error {
+	var d Delayed
+	errors.As(err, &d)
+	whole := *d.Err
+	whole.Message = brief(whole.Message)
+	d.Err = &whole
+	return temporal.NewNonRetryableApplicationError(whole.Message, typeDelayed, nil, d)
+}
+
+// arriveDelayed is an error whose cause is a [Delayed].
+func arriveDelayed(app *temporal.ApplicationError) *agent.Error {
+	var d Delayed
+	if err := app.Details(&d); err != nil || d.Err == nil {
+		return agent.Errorf(agent.Internal, "a step is to be made again, and does not say when: %w", app)
+	}
+	whole := *d.Err
+	whole.Err, whole.RetryAfter = d, d.Wait
+	return &whole
+}
+
 // Arrive translates an error that came over a boundary back; nil for none.
 func Arrive(err error) *agent.Error {
 	var app *temporal.ApplicationError
@@ -123,6 +164,8 @@ func Arrive(err error) *agent.Error {
 		var full Full
 		_ = app.Details(&full) // without any nothing was tried
 		return agent.Errorf(agent.Timeout, "%w", full)
+	case errors.As(err, &app) && app.Type() == typeDelayed:
+		return arriveDelayed(app)
 	case errors.As(err, &app) && agent.Code(app.Type()).Known():
 		var e agent.Error
 		if app.Details(&e) != nil || e.Code == "" {

@@ -113,6 +113,13 @@ type (
 		Ask int64
 		Err *agent.Error
 	}
+	// Delayed tells that the model call of the event Ask is made again at a later time, and
+	// what became of its last attempt.
+	Delayed struct {
+		Ask   int64
+		Until time.Time
+		Err   *agent.Error
+	}
 	// Returned is what became of a tool call. Hold is set where the step met a hold;
 	// a call that it did not begin for that is skipped.
 	Returned struct {
@@ -197,6 +204,7 @@ func (Imported) input()     {}
 func (Listed) input()       {}
 func (Replied) input()      {}
 func (ModelFailed) input()  {}
+func (Delayed) input()      {}
 func (Returned) input()     {}
 func (Slow) input()         {}
 func (Sealed) input()       {}

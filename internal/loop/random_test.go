@@ -49,10 +49,10 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // some that the run does not wait for.
 func drawOdd(t *rapid.T, s State) Input {
 	all := map[string][]string{
-		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Asking): {"says", "calls", "calls", "calls", "held"}, string(Working): {"result"}, string(Summing): {"says", "held"},
+		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Asking): {"says", "calls", "calls", "calls", "held", "delays"}, string(Working): {"result"}, string(Summing): {"says", "held", "delays"},
 	}[s.at()]
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
-		all = []string{"opened", "located", "says", "calls", "held", "result", "verb", "verb"}
+		all = []string{"opened", "located", "says", "calls", "held", "delays", "result", "verb", "verb"}
 	}
 	switch rapid.SampledFrom(all).Draw(t, "input") {
 	case "opened":
@@ -76,6 +76,8 @@ func drawOdd(t *rapid.T, s State) Input {
 		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{
 			Session: rapid.SampledFrom([]string{"s", "other"}).Draw(t, "session"), N: rapid.IntRange(1, 3).Draw(t, "n"),
 		}}}
+	case "delays":
+		return Delayed{Ask: s.Turn.Ask, Until: s.Turn.Asked.Add(time.Minute), Err: agent.Errorf(agent.ProviderError, "%s", strings.Repeat("x", 4<<10))}
 	case "calls":
 		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Usage: tokens(), Parts: drawCalls(t), Rules: drawRules(t), Parkings: []agent.Parking{{Reason: "wait", Conditions: agent.Conditions{After: agent.Duration(time.Minute), OnTimeout: drawTimeout(t)}}}}}
 	case "result":

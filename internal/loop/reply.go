@@ -175,6 +175,15 @@ func (s *step) quoteOutput() string {
 	return " The schema is:\n" + schema + more
 }
 
+// delayed tells that the model is not asked until a time.
+func (s *step) delayed(in Delayed) {
+	why := *in.Err
+	why.Message, why.Spent = agent.Cut(why.Message, bytesIn(why.Message, maxDelay), len(why.Message)), nil
+	d := &agent.Delay{Until: in.Until, Error: &why}
+	s.Turn.delay(d)
+	s.record(agent.Event{Type: agent.ModelDelayed, Delay: d})
+}
+
 // modelFailed ends the run, but not if the call was given up anyway or was for a summary.
 // A call that may be what ends its workers is made again when somebody says so.
 func (s *step) modelFailed(err *agent.Error) {

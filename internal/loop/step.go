@@ -77,6 +77,8 @@ func (s *step) receive(in Input) error {
 		return s.heardModel(in.Ask, in.Reply, func() { s.replied(in) })
 	case ModelFailed:
 		return s.heardModel(in.Ask, agent.Reply{Spent: in.Err.Spent}, func() { s.modelFailed(in.Err) })
+	case Delayed:
+		return s.heardModel(in.Ask, agent.Reply{}, func() { s.delayed(in) })
 	case Returned:
 		return s.returned(in)
 	case Slow:

@@ -210,6 +210,8 @@ func (p *player) input(verb, rest string) Input {
 		return in
 	case "fails":
 		return ModelFailed{Ask: p.state.Turn.Ask, Err: agent.Errorf(agent.Code(rest), "no")}
+	case "delays":
+		return Delayed{Ask: p.state.Turn.Ask, Until: p.now.Add(10 * time.Minute), Err: agent.Errorf(agent.Code(rest), "slow down")}
 	case "result":
 		f := strings.SplitN(rest, " ", 3)
 		return Returned{Result: agent.ToolResult{Call: f[0], Tool: p.toolOf(f[0]), Status: agent.CallStatus(f[1]), Text: f[2]}}

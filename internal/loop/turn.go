@@ -18,6 +18,8 @@ type Turn struct {
 	// has the same one; one that was given up has an event behind it.
 	Asked time.Time `json:"asked,omitzero"`
 	Ask   int64     `json:"ask,omitempty"`
+	// Delay is until when the model was not to be asked, the last time in this call.
+	Delay *agent.Delay `json:"delay,omitempty"`
 	// Summary is what the summary is for that the model is asked for.
 	Summary Summary `json:"summary,omitempty"`
 	Text    string  `json:"text,omitempty"` // the beginning of the last that the model said
@@ -39,7 +41,10 @@ type Turn struct {
 }
 
 // maxLast bounds what is kept of the last text. The transcript has all of it.
-const maxLast = turnShare - 4<<10
+const maxLast = turnShare - 6<<10
+
+// maxDelay bounds the reason of a delay, in bytes.
+const maxDelay = 1 << 10
 
 // Repeat counts equal calls in a row.
 type Repeat struct {
@@ -68,19 +73,23 @@ func (t *Turn) goesOn(n int) { t.N = n }
 
 func (t *Turn) ask(at time.Time, upTo int64) {
 	enter(turnMoves, &t.Phase, Asking)
-	t.Asked, t.Ask = at, upTo
+	t.Asked, t.Ask, t.Delay = at, upTo, nil
 }
 
 func (t *Turn) sum(at time.Time, upTo int64, what Summary) {
 	enter(turnMoves, &t.Phase, Summing)
-	t.Asked, t.Ask, t.Summary = at, upTo, what
+	t.Asked, t.Ask, t.Delay, t.Summary = at, upTo, nil, what
 }
+
+// delay takes that the model is not asked for a while.
+func (t *Turn) delay(d *agent.Delay) { t.Delay = d }
 
 // work begins to make the calls of a reply.
 func (t *Turn) work() { enter(turnMoves, &t.Phase, Working) }
 
 // end makes the turn one that is over, if one is in progress.
 func (t *Turn) end() {
+	t.Delay = nil
 	if t.Phase != Ready {
 		enter(turnMoves, &t.Phase, Ready)
 	}

@@ -27,7 +27,7 @@ func (s State) Status() agent.Status {
 func (s State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Rest.Since, Turn: s.Turn.N,
-		Doing: s.doing(), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
+		Doing: s.doing(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
 		Usage: s.Budget.Usage, Cost: s.Budget.Cost, Tree: s.treeTally(), Limits: s.usedOfLimits(now), Granted: agent.RoomOf(s.netGrant()), Left: agent.RoomOf(s.room()), Seq: s.Log.Seq, Refused: s.Verbs.Refused, Fault: s.Log.Fault,
 	}
 	if d := s.daemon(); d != nil {
@@ -43,12 +43,16 @@ func (s State) View(now time.Time) agent.RunStatus {
 }
 
 // doing lists what the run is at.
-func (s State) doing() []agent.Doing {
+func (s State) doing(now time.Time) []agent.Doing {
 	doing := []agent.Doing{}
 	store := agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Rest.Since}
 	switch {
 	case s.Turn.inFlight():
-		doing = append(doing, agent.Doing{Kind: agent.DoingModel, What: s.Spec.Model, Since: s.Turn.Asked})
+		d := agent.Doing{Kind: agent.DoingModel, What: s.Spec.Model, Since: s.Turn.Asked}
+		if s.Turn.Delay != nil && now.Before(s.Turn.Delay.Until) {
+			d.Delay = s.Turn.Delay
+		}
+		doing = append(doing, d)
 	case s.Life == Carrying || s.Life == Ending:
 		doing = append(doing, store)
 	case s.Rest.resting() && !s.Rest.Wait.Saved:

@@ -73,6 +73,8 @@ func (t *Teller) Event(e agent.Event) {
 		t.message(e)
 	case agent.ModelRetried:
 		t.note("the reply was of no use; the model is asked again")
+	case agent.ModelDelayed:
+		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), Line(e.Delay.Error.Message, 200))
 	case agent.CallStarted:
 		t.called(e)
 	case agent.CallDone, agent.CallLost:

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 type Dir struct {
 	root   string
 	shared bool
+	id     atomic.Value // a string, once it was read
 }
 
 // DirOptions says more of a folder; nil means every default.
@@ -115,7 +118,7 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(d.chunk(digest))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Missing(digest, d.root)
+		return nil, cmp.Or(d.absent(), Missing(digest, d.root))
 	}
 	if errors.Is(err, syscall.EISDIR) {
 		return nil, d.folderInstead(digest)
@@ -126,6 +129,19 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	return data, nil
 }
 
+// absent is the error of a folder that is not the store's any more: what is missing in it
+// may be whole in the store.
+func (d *Dir) absent() error {
+	if _, err := os.Stat(filepath.Join(d.root, "heads")); err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
+	}
+	known, _ := d.id.Load().(string)
+	if id, err := os.ReadFile(filepath.Join(d.root, identityFile)); known != "" && strings.TrimSpace(string(id)) != known {
+		return agent.Errorf(agent.StoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
+	}
+	return nil
+}
+
 // ChunkStart implements [Store].
 func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
 	if err := cmp.Or(over(ctx, "reading chunk", name), checkName(name)); err != nil {
@@ -133,7 +149,7 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 	}
 	f, err := os.Open(d.chunk(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Missing(name, d.root)
+		return nil, cmp.Or(d.absent(), Missing(name, d.root))
 	}
 	if err == nil {
 		defer f.Close()
@@ -161,6 +177,9 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	data, err := os.ReadFile(d.head(session))
 	if errors.Is(err, fs.ErrNotExist) {
 		if h, err = d.standing(session); err == nil {
+			err = d.absent()
+		}
+		if err == nil {
 			err = agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
 		}
 		return h, err
@@ -277,10 +296,11 @@ func (d *Dir) gone(session string) string {
 	return filepath.Join(d.root, "gone", digestOf([]byte(session))+headSuffix)
 }
 
-// write puts a file in its place at once and durably.
+// write puts a file in its place at once and durably. It makes no folder but that of a
+// chunk: the store may be gone, and what was made would lie below the place of a mount.
 func (d *Dir) write(path string, data []byte) error {
-	err := os.MkdirAll(filepath.Dir(path), 0o700)
-	if err == nil {
+	err := os.Mkdir(filepath.Dir(path), 0o700)
+	if err == nil || errors.Is(err, fs.ErrExist) {
 		err = d.replace(path, data)
 	}
 	if err != nil {

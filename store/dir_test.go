@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -35,4 +36,48 @@ func TestDirIsAStore(t *testing.T) {
 		require.NoError(t, err)
 		return d
 	})
+}
+
+// A folder that is away, or in whose place another one stands, is no empty store: nothing
+// that is missing in it is called deleted, and nothing is made there.
+func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "store")
+	d, err := store.OpenDir(root, nil)
+	require.NoError(t, err)
+	require.False(t, store.IsDir(root))
+	id, err := d.ID(t.Context())
+	require.NoError(t, err)
+	require.True(t, store.IsDir(root))
+	name := store.Tag("s") + ".0a"
+	away := func() {
+		t.Helper()
+		_, err := d.Head(t.Context(), "s")
+		require.ErrorIs(t, err, agent.StoreUnavailable)
+		_, err = d.Chunk(t.Context(), name)
+		require.ErrorIs(t, err, agent.StoreUnavailable)
+		_, err = d.ChunkStart(t.Context(), name, 10)
+		require.ErrorIs(t, err, agent.StoreUnavailable)
+	}
+	require.NoError(t, os.Rename(root, root+"-aside"))
+	away()
+	_, err = d.ID(t.Context())
+	require.ErrorIs(t, err, agent.StoreUnavailable)
+	require.ErrorIs(t, d.PutChunk(t.Context(), name, []byte("x")), agent.StoreUnavailable)
+	require.ErrorIs(t, d.PutHead(t.Context(), store.Head{Session: "s"}), agent.StoreUnavailable)
+	require.NoDirExists(t, root)
+
+	other, err := store.OpenDir(root, nil)
+	require.NoError(t, err)
+	away()
+	_, err = other.ID(t.Context())
+	require.NoError(t, err)
+	away()
+
+	require.NoError(t, os.RemoveAll(root))
+	require.NoError(t, os.Rename(root+"-aside", root))
+	_, err = d.Head(t.Context(), "s")
+	require.ErrorIs(t, err, agent.NotFound)
+	back, err := d.ID(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, id, back)
 }

@@ -59,12 +59,25 @@ func (d *Dir) ID(ctx context.Context) (string, error) {
 	path := filepath.Join(d.root, identityFile)
 	id, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
+		if err := d.absent(); err != nil {
+			return "", err
+		}
 		id, err = d.choose(ctx, path)
 	}
 	if err != nil {
 		return "", agent.Errorf(agent.StoreUnavailable, "reading the identity of the store: %w", err)
 	}
-	return CheckID(strings.TrimSpace(string(id)), path)
+	found, err := CheckID(strings.TrimSpace(string(id)), path)
+	if err == nil {
+		d.id.CompareAndSwap(nil, found) // the one that was opened
+	}
+	return found, err
+}
+
+// IsDir reports whether a folder has a store that somebody used. It makes none.
+func IsDir(root string) bool {
+	_, err := os.Stat(filepath.Join(root, identityFile))
+	return err == nil
 }
 
 // choose gives a folder its identity, unless somebody else just did.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -226,20 +227,49 @@ func (c *cli) queue() string { return cmp.Or(c.taskQueue, signals.TaskQueue) }
 
 // client is the client of runs on a server.
 func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
+	c.lost = c.lostStore(ctx, s)
 	transcripts, err := c.openStore(ctx)
-	if err != nil {
+	if err != nil && c.lost == nil {
 		return nil, err
 	}
-	o := &fermata.Options{TaskQueue: c.queue(), Store: transcripts}
+	o := &fermata.Options{TaskQueue: c.queue()}
+	if c.lost == nil {
+		o.Store = transcripts
+	} else {
+		c.note("fermata: warning: %v", c.lost) // what needs no store goes on
+	}
 	if b, err := c.broker(); err != nil {
 		return nil, err
 	} else if b != nil {
 		o.Live = b
 	}
-	if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {
-		c.note("fermata: warning: %v", err)
+	if c.lost == nil {
+		if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {
+			c.note("fermata: warning: %v", err)
+		}
 	}
 	return fermata.New(s.Client, o), nil
+}
+
+// lostStore is why there is no store: nobody knows where it would be, or the folder has none
+// in which the workers of the task queue have had one, and to open it would make an empty
+// one. What can't be known in a moment is not told.
+func (c *cli) lostStore(ctx context.Context, s *server) error {
+	place, err := c.storePlace()
+	if err != nil && s.embedded == nil {
+		return agent.Errorf(agent.NotSetUp, "%w, and no store is named (--store, %s)", err, storeVariable)
+	}
+	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
+		return nil // opening it tells the error
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	recorded, err := signals.ReadStore(ctx, s.Client, c.queue())
+	if err != nil || recorded.Place != place {
+		return nil
+	}
+	return agent.Errorf(agent.StoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
+		c.queue(), place, signals.StoreRecordID(c.queue()))
 }
 
 // otherStore tells that the workers of the task queue have another store. What can't be

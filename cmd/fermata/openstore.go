@@ -38,6 +38,9 @@ func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
 	if c.kept.Encrypted != nil {
 		return c.kept.Encrypted, nil
 	}
+	if c.lost != nil {
+		return nil, c.lost
+	}
 	ring, err := encryptionKeys()
 	if err != nil {
 		return nil, err
@@ -52,7 +55,10 @@ func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
 
 // openPlain opens the store as it lies there.
 func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
-	place := cmp.Or(c.store, os.Getenv(storeVariable))
+	place, err := c.storePlace()
+	if err != nil {
+		return nil, fmt.Errorf("the store: %w", err)
+	}
 	if strings.HasPrefix(place, s3blob.Scheme+"://") {
 		b, err := bucket.Open(ctx, place)
 		if err != nil {
@@ -69,12 +75,18 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 		c.kept.shut = db.Close
 		return db, nil
 	}
-	if place == "" {
-		data, err := c.dataDir()
-		if err != nil {
-			return nil, fmt.Errorf("the store: %w", err)
-		}
-		place = filepath.Join(data, "store")
-	}
 	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
+}
+
+// storePlace is where the store is: an URL, or the whole path of a folder.
+func (c *cli) storePlace() (string, error) {
+	place := cmp.Or(c.store, os.Getenv(storeVariable))
+	switch {
+	case strings.Contains(place, "://"):
+		return place, nil
+	case place != "":
+		return filepath.Abs(place)
+	}
+	data, err := c.dataDir()
+	return filepath.Join(data, "store"), err
 }

@@ -36,6 +36,7 @@ type cli struct {
 	deployment, build string
 	// kept is the store, once it was opened.
 	kept openedStore
+	lost error // why there is no store; nil if there is one, or nobody has looked
 	// pieces is the broker of live events, once it was asked for.
 	pieces brokered
 	// exports is where a worker of this process tells what runs do.

@@ -126,3 +126,18 @@ func TestTranscriptsInPostgres(t *testing.T) {
 	require.Equal(t, 2, r.exit)
 	require.NoDirExists(t, "mysql:")
 }
+
+// A folder that is away is not made anew by who only looks: what needs no store goes on, and
+// what needs it tells where it was.
+func TestAStoreThatIsAwayIsNotMadeAnew(t *testing.T) {
+	s := scripted(t, family()...).works(pay())
+	root := s.options.Store.(*store.Dir).Root()
+	require.NoError(t, os.Rename(root, root+"-aside"))
+	r := s.run("ls")
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "is not in "+root+": is it mounted? Nothing was made in its place.")
+	s.fails(5, "[not_set_up]", "transcript", "nobody")
+	require.NoDirExists(t, root)
+	require.NoError(t, os.Rename(root+"-aside", root))
+	require.NotContains(t, s.run("ls").err, "is it mounted")
+}

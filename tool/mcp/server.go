@@ -92,7 +92,7 @@ type Server struct {
 	slots  map[owner]*slot // see Options.Per
 	logins map[string]*login
 	heard  map[owner]*heardOf // by session and run, see Relist
-	ending sync.WaitGroup // of slots that were given up
+	ending sync.WaitGroup     // of slots that were given up
 	closed bool
 }
 

@@ -269,7 +269,7 @@ func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 		return nil, barred{err}
 	}
 	resp, err := c.carry(req, t, token)
-	if err != nil || req.Method != http.MethodPost || !demands(resp) {
+	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
 		return resp, err
 	}
 	again := req.Clone(req.Context())

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,14 +12,14 @@ import (
 // resting is the other end of a link that nobody uses.
 type resting struct {
 	peer
-	stopped *bool
+	stopped *atomic.Bool
 }
 
 func (resting) leave(error)   {}
 func (resting) broken() error { return nil }
 
 func (r resting) stop() bool {
-	*r.stopped = true
+	r.stopped.Store(true)
 	return true
 }
 
@@ -26,7 +27,8 @@ func (r resting) stop() bool {
 // between begins the time anew, and one that still runs has all the time it wants.
 func TestWhatRestsIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ana, stopped := New("tickets", []string{"true"}, nil), owner{session: "ana"}, false
+		s, ana := New("tickets", []string{"true"}, nil), owner{session: "ana"}
+		var stopped atomic.Bool
 		use := func() *slot {
 			where, err := s.take(ana)
 			require.NoError(t, err)
@@ -41,16 +43,16 @@ func TestWhatRestsIsEnded(t *testing.T) {
 		require.Same(t, first, use())
 		s.release(ana, first)
 		<-time.After(2 * time.Minute)
-		require.False(t, stopped, "it was used since")
+		require.False(t, stopped.Load(), "it was used since")
 		require.Same(t, first, use())
 		<-time.After(2 * idleTime)
-		require.False(t, stopped, "a call runs")
+		require.False(t, stopped.Load(), "a call runs")
 		s.release(ana, first)
 		<-time.After(idleTime - time.Second)
-		require.False(t, stopped)
+		require.False(t, stopped.Load())
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		require.True(t, stopped)
+		require.True(t, stopped.Load())
 		require.Empty(t, s.slots)
 		require.NotSame(t, first, use())
 		s.release(ana, s.slots[ana])

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
@@ -78,10 +79,39 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 	if err != nil {
 		return ListResult{}, err
 	}
-	// In the order of names: a source may list in any order, the model's cache
-	// of the prompt wants one.
-	slices.SortFunc(tools, func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
+	inOrder(tools)
 	return ListResult{Tools: tools, Instructions: wordsOf(source)}, nil
+}
+
+// relistTime is how long a source may take to list tools that it has changed. Else the
+// model goes on with those that it has.
+const relistTime = 30 * time.Second
+
+// relisted are the tools of a call's source, if it says that they are others now.
+func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
+	name, _, _ := strings.Cut(in.Tool, tool.Separator)
+	source, ok := d.Sources[name].(tool.Changing)
+	if !ok || ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(tool.WithCaller(ctx, in.Session, in.Run), relistTime)
+	defer cancel()
+	tools, changed := source.Relist(ctx, in.Session, in.Run)
+	if !changed {
+		return nil
+	}
+	if err := boundedTools(name, tools); err != nil {
+		d.Logger.WarnContext(ctx, "a source's changed tools are not taken", "session", in.Session, "run", in.Run, "source", name, "error", err)
+		return nil
+	}
+	inOrder(tools)
+	return &agent.Relisted{Source: name, Tools: tools}
+}
+
+// inOrder puts tools in the order of names: a source may list in any order, the model's
+// cache of the prompt wants one.
+func inOrder(tools []agent.ToolSpec) {
+	slices.SortFunc(tools, func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // wordsOf is what a source says of its tools, marked as its own on every line.

@@ -33,6 +33,8 @@ type ToolOutput struct {
 	Set map[string]json.RawMessage `json:"set,omitempty"`
 	// Ask is what the tool asks a person, in the place of a result.
 	Ask *agent.ToolQuestion `json:"ask,omitempty"`
+	// Relisted is set where the tool's source has other tools now.
+	Relisted *agent.Relisted `json:"relisted,omitempty"`
 }
 
 // ToolInput is a call. Long arguments are not in it: they stand in the log.
@@ -100,7 +102,7 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 		}
 	}
 	result.Text, result.Size = bound(result.Text)
-	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Set: set}, nil
+	return ToolOutput{ToolResult: result, Hold: heldBy(ctx), Set: set, Relisted: d.relisted(ctx, in)}, nil
 }
 
 // complete reads from the log what the input does not have, and holds edited

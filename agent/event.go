@@ -2,6 +2,8 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +48,7 @@ const (
 	RunForked     EventType = "forked"         // the run knows the log up to a checkpoint, and not what came after it
 	LimitExtended EventType = "limit.extended" // somebody let the run go on past a limit
 	StateMigrated EventType = "state.migrated" // the session's state was brought to the version of the run's agent
+	ToolsChanged  EventType = "tools.changed"  // a source has other tools now
 	VerbRefused   EventType = "verb.refused"   // it came as a signal and could not be told
 )
 
@@ -75,6 +78,7 @@ type Event struct {
 	Compaction *Compaction  `json:"compaction,omitempty"`
 	Migrated   *Migrated    `json:"migrated,omitempty"`
 	Delay      *Delay       `json:"delay,omitempty"`
+	Relisted   *Relisted    `json:"relisted,omitempty"`
 	// Extended is the limit that was renewed.
 	Extended Code `json:"extended,omitempty"`
 }
@@ -126,11 +130,9 @@ func (e Event) Size() int {
 	case e.Message != nil:
 		return frame + e.Message.Size()
 	case e.Started != nil:
-		n := frame + len(e.Started.Spec.Instructions)
-		for _, t := range e.Started.Spec.Toolset {
-			n += len(t.Name) + len(t.Description) + len(t.Input)
-		}
-		return n
+		return frame + len(e.Started.Spec.Instructions) + toolsSize(e.Started.Spec.Toolset)
+	case e.Relisted != nil:
+		return frame + toolsSize(e.Relisted.Tools)
 	case e.Outcome != nil:
 		return frame + len(e.Outcome.Text) + len(e.Outcome.Output) + e.Outcome.Handoff.size()
 	case e.Request != nil:
@@ -149,6 +151,13 @@ func (e Event) Size() int {
 		return n
 	}
 	return frame
+}
+
+func toolsSize(tools []ToolSpec) (n int) {
+	for _, t := range tools {
+		n += len(t.Name) + len(t.Description) + len(t.Input)
+	}
+	return n
 }
 
 func sizeOf(state map[string]json.RawMessage) (n int) {
@@ -183,6 +192,25 @@ type Imported struct {
 // Anew tells whether the run has a first turn of its own: it does not go on in the
 // middle of one that another run has begun.
 func (s Started) Anew() bool { return s.Imported == nil }
+
+// Relisted are the tools of a source that has changed them. The model has them from its next
+// turn on.
+type Relisted struct {
+	Source string     `json:"source"`
+	Tools  []ToolSpec `json:"tools"`
+}
+
+// In returns a spec with these tools in the place of those that the source had.
+func (r Relisted) In(s Spec) Spec {
+	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool {
+		return t.By == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)
+	})
+	s.Toolset = append(tools, r.Tools...)
+	return s
+}
+
+// SourceSeparator stands between the names of a source and of its tool.
+const SourceSeparator = "__"
 
 // Migrated is a session's state in the version of the agent that goes on with it.
 type Migrated struct {

@@ -105,6 +105,8 @@ func (e Event) rest() any {
 		return e.Refusal
 	case e.Forked != nil:
 		return e.Forked
+	case e.Relisted != nil:
+		return e.Relisted
 	case e.Migrated != nil:
 		return e.Migrated
 	case e.Delay != nil:

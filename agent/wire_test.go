@@ -46,7 +46,7 @@ func samples() map[EventType]Event {
 		RequestOpened: {Request: &Request{ID: "q-7"}}, RequestAnswered: {Answer: answer}, RequestExpired: {Answer: answer}, RequestReminded: {Answer: answer}, RequestPassed: {Answer: answer},
 		ChildStarted: {Child: child}, ChildSuspended: {Child: child}, ChildResumed: {Child: child}, ChildEnded: {Child: child},
 		Compacted: {Message: &m, Compaction: &Compaction{Strategy: CompactAll, Reason: CompactedForWindow}}, RunForked: {Forked: &Forked{Session: "a", Checkpoint: "cp-9"}},
-		LimitExtended: {Extended: LimitTurns}, StateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, VerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
+		LimitExtended: {Extended: LimitTurns}, ToolsChanged: {Relisted: &Relisted{Source: "wiki", Tools: []ToolSpec{{Name: "wiki__find"}}}}, StateMigrated: {Migrated: &Migrated{From: 1, To: 2}}, VerbRefused: {Refusal: &RefusedVerb{Verb: "interupt"}},
 	}
 }
 

@@ -73,6 +73,7 @@ func recorded() []agent.Event {
 		{Type: agent.Compacted, Message: &summary, Compaction: &agent.Compaction{Strategy: agent.CompactHybrid, Reason: agent.CompactedForWindow, KeepFirst: 1, KeepFrom: 90, Before: 180_000, After: 20_000}},
 		{Type: agent.RunForked, Forked: &agent.Forked{Session: "trip-41", Run: "01a0", Checkpoint: "cp-70", Retry: true}},
 		{Type: agent.LimitExtended, Extended: agent.LimitTurns},
+		{Type: agent.ToolsChanged, Relisted: &agent.Relisted{Source: "wiki", Tools: []agent.ToolSpec{{Name: "wiki__find", Description: "Finds a page.", Input: json.RawMessage(`{"type":"object"}`), ReadOnly: true}}}},
 		{Type: agent.StateMigrated, Migrated: &agent.Migrated{From: 1, To: 2, State: map[string]json.RawMessage{"city": json.RawMessage(`"Rome"`)}}},
 		{Type: agent.VerbRefused, Refusal: &agent.RefusedVerb{Verb: "interupt", How: "signal", At: at, Error: &agent.Error{Code: agent.InvalidInput, Message: "no verb of that name is known"}}},
 	}...)

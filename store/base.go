@@ -64,6 +64,9 @@ func baseOf(line []agent.Event, from int64) (base []agent.Event) {
 	said := known(line)
 	for _, e := range old {
 		if e.Started != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Started != nil }) {
+			started := *e.Started
+			started.Spec = relisted(started.Spec, old[len(UpTo(old, e.Seq)):])
+			e.Started = &started
 			base = append(base, e)
 		}
 		if e.Checkpoint != nil && !later(old, e.Seq, func(l agent.Event) bool { return l.Checkpoint != nil }) {

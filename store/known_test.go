@@ -52,6 +52,8 @@ func story(t *rapid.T) []agent.Event {
 			add(agent.Event{Type: agent.Compacted, Compaction: &c, Message: &m})
 		case 4:
 			add(agent.Event{Type: agent.TurnEnded, Checkpoint: &agent.Checkpoint{Set: map[string]json.RawMessage{fmt.Sprint("k", len(events)%5): json.RawMessage(fmt.Sprint(len(events)))}}})
+		case 5:
+			add(agent.Event{Type: agent.ToolsChanged, Relisted: &agent.Relisted{Source: fmt.Sprint("s", len(events)%2), Tools: []agent.ToolSpec{{Name: fmt.Sprintf("s%d__t%d", len(events)%2, len(events))}}}})
 		default:
 			m := agent.TextMessage(agent.RoleUser, fmt.Sprint("m", len(events)))
 			add(agent.Event{Type: agent.Said, Message: &m})

@@ -19,12 +19,23 @@ func (v *View) Seq() int64 {
 
 // Spec is the recorded Spec of the view's last run; nil where no run began.
 func (v *View) Spec() *agent.Spec {
-	for _, e := range slices.Backward(v.events) {
+	for i, e := range slices.Backward(v.events) {
 		if e.Started != nil {
-			return e.Started.Spec
+			return relisted(e.Started.Spec, v.events[i+1:])
 		}
 	}
 	return nil
+}
+
+// relisted is a spec with the tools of sources that have changed them since.
+func relisted(spec *agent.Spec, since []agent.Event) *agent.Spec {
+	for _, e := range since {
+		if e.Relisted != nil && spec != nil {
+			now := e.Relisted.In(*spec)
+			spec = &now
+		}
+	}
+	return spec
 }
 
 // Entry is a message of a log, with the number of its event.

@@ -142,7 +142,7 @@ type Source interface {
 }
 
 // Separator stands between a source's name and a tool's.
-const Separator = "__"
+const Separator = agent.SourceSeparator
 
 // Refuse makes the error of a tool that did nothing and says why. The model is
 // told that the call was rejected, and nobody calls it again.

@@ -35,7 +35,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},
 	}
 	start(r.work, r, step[activities.ToolInput, activities.ToolOutput]{do: activities.CallTool, in: in, options: options, lane: activities.ToolLane, tried: toolTried}, func(o activities.ToolOutput, err *agent.Error) loop.Input {
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask, Relisted: o.Relisted}
 	})
 }
 
@@ -55,7 +55,7 @@ func (r *run) callLocal(ctx workflow.Context, in activities.ToolInput) {
 		if err != nil && err.Code == agent.Timeout {
 			return loop.Slow{Call: in.Call}
 		}
-		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask}
+		return loop.Returned{Result: resultOf(in, o.ToolResult, err), Own: err != nil, Hold: o.Hold, Set: o.Set, Ask: o.Ask, Relisted: o.Relisted}
 	})
 }
 

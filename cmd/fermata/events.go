@@ -171,6 +171,8 @@ func whatElse(e agent.Event) string {
 	switch {
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
+	case e.Relisted != nil:
+		return fmt.Sprintf("%s has %d tools now", e.Relisted.Source, len(e.Relisted.Tools))
 	case e.Migrated != nil:
 		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
 	case e.Refusal != nil && e.Refusal.Error != nil:

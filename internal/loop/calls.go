@@ -358,6 +358,9 @@ func (s *step) returned(in Returned) error {
 		}
 		s.settleAs(i, r, said)
 	}
+	if in.Relisted != nil {
+		s.relisted(*in.Relisted)
+	}
 	s.heed(in.Hold)
 	if s.Calls.active() == 0 {
 		s.End.endAbort()

@@ -131,6 +131,8 @@ type (
 		Set map[string]json.RawMessage
 		// Ask is what the tool asks a person, in the place of a result.
 		Ask *agent.ToolQuestion
+		// Relisted is set where the tool's source has other tools now.
+		Relisted *agent.Relisted
 	}
 	// Slow is a local call that took longer than local ones may.
 	Slow struct{ Call string }

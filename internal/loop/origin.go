@@ -162,6 +162,14 @@ func (s *step) listed(in Listed) {
 	s.first()
 }
 
+// relisted gives the model a source's other tools, from the next turn on. The log has them
+// whole: it is what the model is asked by.
+func (s *step) relisted(r agent.Relisted) {
+	s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &r})
+	spec := r.In(*s.Spec).Light()
+	s.Spec = &spec
+}
+
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
 	message := inputMessage(s.Origin.Start, s.Origin.Brief)

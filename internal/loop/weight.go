@@ -22,11 +22,9 @@ func weight(e agent.Event) int {
 	switch {
 	case e.Started != nil:
 		n += len(e.Started.Spec.Instructions)
-		for _, t := range e.Started.Spec.Toolset {
-			if t.By == "" || t.By == agent.ByClient {
-				n += len(t.Name) + len(t.Description) + len(t.Input)
-			}
-		}
+		n += weightOf(e.Started.Spec.Toolset)
+	case e.Relisted != nil:
+		n += weightOf(e.Relisted.Tools)
 	case e.Outcome != nil:
 		n += len(e.Outcome.Text) + len(e.Outcome.Output)
 	case e.Request != nil:
@@ -39,6 +37,15 @@ func weight(e agent.Event) int {
 		n += setSize(e.Checkpoint.Set)
 	case e.Migrated != nil:
 		n += setSize(e.Migrated.State)
+	}
+	return n
+}
+
+func weightOf(tools []agent.ToolSpec) (n int) {
+	for _, t := range tools {
+		if t.By == "" || t.By == agent.ByClient {
+			n += len(t.Name) + len(t.Description) + len(t.Input)
+		}
 	}
 	return n
 }

@@ -58,7 +58,7 @@ func (s *Server) Call(ctx context.Context, c *tool.Call) (string, error) {
 		case own:
 			text, err = s.callTool(ctx, l, t, name, arguments)
 		case name == toolSignIn:
-			text, err = s.signedIn(l)
+			text, err = s.signedIn(t.Call, l)
 		default:
 			text, err = s.extra(ctx, l, name, arguments)
 		}

@@ -65,7 +65,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, c.breakOff(err)
 		}
-		msg, err := jsonrpc.DecodeMessage(raw)
+		msg, err := jsonrpc.DecodeMessage(exact(raw))
 		if err == nil {
 			return msg, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -130,11 +129,15 @@ func structure(r *sdk.CallToolResult) (string, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r.StructuredContent); err != nil {
+	if raw, ok := r.Meta[exactMeta].(string); ok {
+		if err := json.Compact(&b, []byte(raw)); err != nil {
+			return "", fmt.Errorf("the server's structured answer can't be read: %w", err)
+		}
+	} else if err := encoder.Encode(r.StructuredContent); err != nil {
 		return "", fmt.Errorf("the server's structured answer can't be written: %w", err)
 	}
 	var value any
-	if err := json.Unmarshal(b.Bytes(), &value); err != nil {
+	if err := exactly(b.Bytes(), &value); err != nil {
 		return "", fmt.Errorf("the server's structured answer can't be read: %w", err)
 	}
 	if repeats(value, r.Content) {
@@ -179,7 +182,7 @@ func saidIn(value any, list []sdk.Content) bool {
 		return false
 	}
 	var blocks any
-	if raw, err := json.Marshal(list); err == nil && json.Unmarshal(raw, &blocks) == nil && reflect.DeepEqual(blocks, value) {
+	if raw, err := json.Marshal(list); err == nil && exactly(raw, &blocks) == nil && alike(blocks, value) {
 		return true
 	}
 	return slices.EqualFunc(texts, items, says)
@@ -191,7 +194,7 @@ func says(text string, value any) bool {
 		return true
 	}
 	var parsed any
-	return json.Unmarshal([]byte(text), &parsed) == nil && reflect.DeepEqual(parsed, value)
+	return exactly([]byte(text), &parsed) == nil && alike(parsed, value)
 }
 
 // withoutMedia replaces long base64 of which its place says that it is media: beside a

@@ -5,6 +5,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -66,6 +67,9 @@ var told = map[string]struct {
 		"[link to log, The log, file:///log, for user, assistant: of today]",
 		"[for user, priority 0.25]", "last",
 	}, "\n")},
+	"long_numbers":    {&sdk.CallToolResult{Meta: sdk.Meta{"x": "y"}, Content: []sdk.Content{&sdk.TextContent{Text: "found"}}, StructuredContent: json.RawMessage(`{"id":9007199254740993,"price":12.50,"big":123456789012345678901234567890}`)}, "found\n" + `{"id":9007199254740993,"price":12.50,"big":123456789012345678901234567890}`},
+	"long_repeated":   {&sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{"id": 9007199254740993}`}}, StructuredContent: json.RawMessage(`{"id":9007199254740993}`)}, `{"id": 9007199254740993}`},
+	"other_numbers":   {&sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: `{"n": 1.0}`}}, StructuredContent: json.RawMessage(`{"n":1}`)}, `{"n": 1.0}`},
 	"structure_alone": {&sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: []any{1, "x"}}, `[1,"x"]`},
 }
 
@@ -82,7 +86,7 @@ func results() *sdk.Server {
 
 // A model reads texts and structure once each, in the server's order, and no media.
 func TestWhatTheModelReads(t *testing.T) {
-	for _, r := range []rig{setup(t, "results", mcp.Options{}), reach(t, serveHTTP(t, httpHandler(results(), nil)).URL, mcp.Options{})} {
+	for _, r := range []rig{setup(t, "results", mcp.Options{}), reach(t, serveHTTP(t, httpHandler(results(), nil)).URL, mcp.Options{}), reach(t, serveHTTP(t, httpHandler(results(), kinds["json"])).URL, mcp.Options{})} {
 		for name, each := range told {
 			require.Equal(t, each.reads, r.ok(t, name, ""), name)
 		}

@@ -29,6 +29,7 @@ type link struct {
 
 	mu        sync.Mutex
 	names     map[string]string // see known
+	news      int               // how often the server has said that its tools are others
 	listeners map[int64]*listener
 	tokens    int64
 	replay    *replay // of that call
@@ -196,6 +197,7 @@ func (l *link) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.ToolListChangedParams:
 			l.mu.Lock()
 			l.names = nil
+			l.news++
 			l.mu.Unlock()
 		}
 		return next(ctx, method, req)

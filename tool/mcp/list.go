@@ -47,7 +47,10 @@ func (s *Server) List(ctx context.Context) (specs []agent.ToolSpec, err error) {
 	})
 	var asks *signIn
 	if errors.As(err, &asks) {
-		return []agent.ToolSpec{s.signInSpec()}, nil
+		specs, err = []agent.ToolSpec{s.signInSpec()}, nil
+	}
+	if err == nil {
+		s.told(ctx, specs)
 	}
 	return specs, err
 }

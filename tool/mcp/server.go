@@ -91,13 +91,15 @@ type Server struct {
 	shared *slot           // what belongs to no session yet
 	slots  map[owner]*slot // see Options.Per
 	logins map[string]*login
-	ending sync.WaitGroup // of slots that were given up
+	heard  map[owner]*heardOf // by session and run, see Relist
+	ending sync.WaitGroup     // of slots that were given up
 	closed bool
 }
 
 var (
 	_ tool.Optional   = (*Server)(nil)
 	_ tool.Instructed = (*Server)(nil)
+	_ tool.Changing   = (*Server)(nil)
 )
 
 // New describes a server that is a command and starts nothing yet. name is the
@@ -144,7 +146,7 @@ func describe(name string, o *Options) *Server {
 	if o == nil {
 		o = &Options{}
 	}
-	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}}
+	s := &Server{name: name, opts: *o, shared: &slot{}, slots: map[owner]*slot{}, logins: map[string]*login{}, heard: map[owner]*heardOf{}}
 	s.alive, s.end = context.WithCancelCause(context.Background())
 	if err := agent.CheckTool(name); err != nil || len(name) > maxServerName || strings.Contains(name+"_", tool.Separator) {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %q: use 1 to %d letters, digits, '-' or single '_', beginning with a letter", name, maxServerName).At("mcp")

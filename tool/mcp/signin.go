@@ -134,7 +134,11 @@ func (s *Server) signInSpec() agent.ToolSpec {
 }
 
 // signedIn is what the call of that tool comes to, which has listed the server's others.
-func (s *Server) signedIn(l *link) (string, error) {
+func (s *Server) signedIn(c *tool.Call, l *link) (string, error) {
+	h := s.heardBy(owner{c.Session, c.Run})
+	s.mu.Lock()
+	h.anew = true
+	s.mu.Unlock()
 	return fmt.Sprintf("Somebody has signed in. You have the tools of %s, %d of them, from your next turn on.", s.name, len(l.known())), nil
 }
 

@@ -224,12 +224,12 @@ func (s *Server) connected(ctx context.Context, where *slot) (*link, error) {
 func (s *Server) begin(ctx context.Context, where *slot, next *start) {
 	defer next.cancel()
 	s.mu.Lock()
-	last := where.live
+	last, as := where.live, where.as
 	s.mu.Unlock()
 	if last != nil {
 		last.peer.retire()
 	}
-	next.link, next.err = s.dial(ctx, where.as)
+	next.link, next.err = s.dial(ctx, as)
 	s.mu.Lock()
 	if where.next = nil; next.err == nil {
 		where.live = next.link

@@ -247,6 +247,9 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	default:
 		t.arrive(resp.StatusCode, resp.Status)
 		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage, trip: waiting}
+		if kind == "text/event-stream" {
+			resp.Body = exactStream(resp.Body)
+		}
 	}
 	if err != nil {
 		t.fail(err)
@@ -266,7 +269,7 @@ func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
 		return nil, barred{err}
 	}
 	resp, err := c.carry(req, t, token)
-	if err != nil || req.Method != http.MethodPost || !demands(resp) {
+	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
 		return resp, err
 	}
 	again := req.Clone(req.Context())
@@ -326,7 +329,7 @@ func whole(resp *http.Response) error {
 	if err == nil && len(body) > 0 {
 		_, err = jsonrpc.DecodeMessage(body)
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.Body = io.NopCloser(bytes.NewReader(exact(body)))
 	return err
 }
 

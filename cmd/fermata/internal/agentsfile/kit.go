@@ -306,6 +306,9 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
 		entry.StartTimeout = askTime
 	}
+	if entry.OAuth != nil && entry.OAuth.Secret == "" {
+		entry.OAuth = &oauthEntry{Client: "doctor"} // which nobody signs in with: else each look would register a client
+	}
 	s, err := entry.open(name, nil, nil)
 	if err != nil {
 		state.Err = agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)

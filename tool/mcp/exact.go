@@ -1,0 +1,128 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// exactMeta is where the structured content of a result stands as the server wrote it, in
+// the result's _meta: the SDK reads every number as a float64, and loses the last digits
+// of long ones.
+const exactMeta = "com.github.fermata-agents/structured"
+
+var longNumber = regexp.MustCompile(`[0-9]{16}`)
+
+// exact adds to a message that is a result what its structured content is, letter by
+// letter, if it has numbers that would lose digits. Everything else stays as it is.
+func exact(message []byte) []byte {
+	if !bytes.Contains(message, []byte(`"structuredContent"`)) || !longNumber.Match(message) {
+		return message
+	}
+	var whole, result, meta map[string]json.RawMessage
+	if json.Unmarshal(message, &whole) != nil || json.Unmarshal(whole["result"], &result) != nil || result["structuredContent"] == nil {
+		return message
+	}
+	if raw := result["_meta"]; raw != nil && json.Unmarshal(raw, &meta) != nil {
+		return message
+	}
+	if meta == nil {
+		meta = map[string]json.RawMessage{}
+	}
+	var err error
+	put := func(into map[string]json.RawMessage, name string, value any) {
+		var raw json.RawMessage
+		if raw, err = json.Marshal(value); err == nil {
+			into[name] = raw
+		}
+	}
+	if put(meta, exactMeta, string(result["structuredContent"])); err == nil {
+		put(result, "_meta", meta)
+	}
+	if err == nil {
+		put(whole, "result", result)
+	}
+	if err != nil {
+		return message
+	}
+	out, err := json.Marshal(whole)
+	if err != nil {
+		return message
+	}
+	return out
+}
+
+// exactEvents is a stream of events whose messages are made [exact], each of which stands
+// on one line, as all servers write them.
+type exactEvents struct {
+	io.Closer
+	lines *bufio.Reader
+	rest  []byte
+	err   error
+}
+
+func exactStream(body io.ReadCloser) io.ReadCloser {
+	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10)}
+}
+
+// Read is as [io.Reader] wants it.
+func (e *exactEvents) Read(p []byte) (int, error) {
+	for len(e.rest) == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		e.rest, e.err = e.next()
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// next is a line; a piece of one that is longer than a message may be.
+func (e *exactEvents) next() (line []byte, err error) {
+	for {
+		piece, err := e.lines.ReadSlice('\n')
+		line = append(line, piece...)
+		if errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxMessage {
+			continue
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return line, nil
+		}
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && err == nil {
+			if message := bytes.TrimSpace(data); len(message) > 0 {
+				if full := exact(message); len(full) != len(message) {
+					line = append(append([]byte("data: "), full...), '\n')
+				}
+			}
+		}
+		return line, err
+	}
+}
+
+// alike reports whether two values out of JSON are the same. Numbers may be written in
+// other ways, unless they are too long to be compared as numbers.
+func alike(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b || longNumber.MatchString(a.String()) || longNumber.MatchString(b.String()) {
+			return ok && a == b
+		}
+		x, xErr := a.Float64()
+		y, yErr := b.Float64()
+		return xErr == nil && yErr == nil && x == y
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, alike)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, alike)
+	}
+	return a == b
+}

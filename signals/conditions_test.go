@@ -34,6 +34,7 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		`{"any":[{"event":{"topic":"a b"}}]}`:                                       "any[0].event.topic",
 		// HL-67: times are positive durations.
 		`{"after":"-1m"}`:          "after",
+		`{"after":"-1ns"}`:         "after",
 		`{"after":"5"}`:            "after",
 		`{"after":5}`:              "after",
 		`{"any":[{"after":"0s"}]}`: "any[0]",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ import (
 	"github.com/fermata-agents/fermata/tool"
 )
 
-// A tool's result is in the next request, with all that was said before, and the
-// answer is the outcome's text (HA-10, HA-25, OA-23).
+// A tool's result is in the next request, and the answer is the outcome's text
+// (HA-25, OA-23).
 func TestToolThenText(t *testing.T) {
 	add := tool.New("add", "adds", func(_ context.Context, _ *tool.Call, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }, nil)
 	script := testsuite.NewScript(
@@ -42,6 +43,31 @@ func TestToolThenText(t *testing.T) {
 	require.Equal(t, []agent.ToolCount{{Tool: "add", Calls: 1, OK: 1}}, o.Tools)
 	last := script.Requests()[1]
 	require.Equal(t, "3", last.Messages[2].Parts[0].Result.Text)
+}
+
+// Every request begins with the whole of the one before, in the same order, and goes
+// on with what came of it (HA-10).
+func TestEveryRequestHasAllTurnsBefore(t *testing.T) {
+	const turns = 4
+	script := make([]testsuite.Reply, turns)
+	for i := range script {
+		script[i] = testsuite.Reply{Text: fmt.Sprintf("thought %d", i+1), Calls: []testsuite.Call{{Tool: "look", Arguments: map[string]any{"N": i + 1}}}}
+	}
+	script = append(script, testsuite.Reply{Text: "done"})
+	look := tool.New("look", "", func(_ context.Context, _ *tool.Call, in struct{ N int }) (string, error) {
+		return fmt.Sprintf("saw %d", in.N), nil
+	}, nil)
+	b := setup(t, agent.Definition{}, testsuite.NewScript(script...), look)
+	require.Equal(t, agent.Completed, b.run(t, "go").Status)
+	requests := b.script.Requests()
+	require.Len(t, requests, turns+1)
+	for i, next := range requests[1:] {
+		before := requests[i].Messages
+		require.Len(t, next.Messages, len(before)+2)
+		require.Equal(t, before, next.Messages[:len(before)], "request %d", i+2)
+		require.Equal(t, fmt.Sprintf("thought %d", i+1), next.Messages[len(before)].TextOf())
+		require.Equal(t, fmt.Sprintf("saw %d", i+1), rows(b, i+1)[0].Text)
+	}
 }
 
 func rows(b *bench, request int) []*agent.ToolResult {
@@ -123,10 +149,18 @@ func TestAToolThatHangs(t *testing.T) {
 		return "", ctx.Err()
 	}, &tool.Options{Timeout: 50 * time.Millisecond})
 	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("hangs")}, testsuite.Reply{Text: "done"}), hangs)
+	var bound time.Duration // Temporal's own, for a worker that is gone or a tool that ignores its context
+	b.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		if info.ActivityType.Name == activities.CallTool.Name {
+			bound = info.StartToCloseTimeout
+		}
+	})
 	o := b.run(t, "go")
 	require.Equal(t, agent.Completed, o.Status)
 	require.Equal(t, agent.CallFailed, rows(b, 1)[0].Status)
 	require.Contains(t, rows(b, 1)[0].Text, "stopped after 50ms")
+	require.Greater(t, bound, 50*time.Millisecond)
+	require.Less(t, bound, time.Minute)
 }
 
 // A provider that asks for a day is asked again after model_timeout; the status and the

@@ -14,8 +14,17 @@ const pageHead = `# Conformance
 
 <!-- Written by go test ./internal/archtest -run Conformance -update. The rows are in docs/conformance, the proofs in the comments of the tests. -->
 
-What Fermata promises, row by row, and the test that proves it. CI fails where a core row has neither a test nor a reason, where a test names a row that does not exist, and where this page is out of date.
+What Fermata promises, row by row, and the test that proves it. CI fails if a core row has neither a test nor a reason, if a changed row has no test, if a core or valuable row is declined without a decision, if a test names a row that does not exist, or if this page is out of date.
 
+`
+
+const pageKey = `
+*Core* is what every user of such a runtime needs, *valuable* what most would miss, *niche* what few ask for.
+
+- **Proven**: a test shows what the row says.
+- **Changed**: Fermata does otherwise. The last column says what it does instead and why; the test proves what is built.
+- **Declined**: Fermata leaves it out on purpose. An X-number is a question on which the sources contradict each other.
+- **Missing**: nothing does it yet, or no test proves it.
 `
 
 var decision = regexp.MustCompile(`\bdecision (\d{4})\b`)
@@ -25,17 +34,17 @@ func page(groups map[string][]topic) (string, error) {
 	var b strings.Builder
 	b.WriteString(pageHead)
 	sums(&b, groups)
-	b.WriteString("\n*Core* is what every user of such a runtime needs, *valuable* what most would miss, *niche* what few ask for. *Declined* rows say why, and X-numbers there are questions on which the sources contradict each other, settled in one way; *graph* rows speak of graphs of nodes, which Fermata does not have.\n")
+	b.WriteString(pageKey)
 	for _, f := range families {
 		fmt.Fprintf(&b, "\n## %s. %s\n", f.id, f.title)
 		for _, g := range groups[f.id] {
-			fmt.Fprintf(&b, "\n### %s\n\n| row | mark | promise | proof |\n|---|---|---|---|\n", g.title)
+			fmt.Fprintf(&b, "\n### %s\n\n| row | mark | promise | status | proof | changed, declined or missing: why |\n|---|---|---|---|---|---|\n", g.title)
 			for _, p := range g.rows {
-				last, err := proven(p)
+				why, err := linked(p.reason)
 				if err != nil {
-					return "", err
+					return "", fmt.Errorf("%s: %w", p.id, err)
 				}
-				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.id, p.mark, cell(p.text), last)
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.id, p.mark, cell(p.text), p.outcome(), links(p.tests), why)
 			}
 		}
 	}
@@ -44,7 +53,7 @@ func page(groups map[string][]topic) (string, error) {
 
 // sums writes how many rows there are, and what became of them.
 func sums(b *strings.Builder, groups map[string][]topic) {
-	b.WriteString("| | rows | proven | declined | graph | later or not yet |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| | rows | proven | changed | declined | missing |\n|---|---|---|---|---|---|\n")
 	for _, mark := range []string{"core", "valuable", "niche"} {
 		n := map[string]int{}
 		for _, f := range families {
@@ -57,28 +66,17 @@ func sums(b *strings.Builder, groups map[string][]topic) {
 				}
 			}
 		}
-		fmt.Fprintf(b, "| %s | %d | %d | %d | %d | %d |\n", mark, n["rows"], n["proven"], n["declined"], n["graph"], n["later"]+n["not yet"])
+		fmt.Fprintf(b, "| %s | %d | %d | %d | %d | %d |\n", mark, n["rows"], n["proven"], n["changed"], n["declined"], n["missing"])
 	}
 }
 
-// proven is what the page shows as a row's proof: links to its tests, or why there
-// are none.
-func proven(p *promise) (string, error) {
-	var parts []string
-	if p.state != "" {
-		reason, err := linked(p.reason)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", p.id, err)
-		}
-		parts = append(parts, strings.TrimSuffix("*"+p.state+"*: "+reason, ": "))
+// links are a row's tests as the page shows them.
+func links(tests []proof) string {
+	parts := make([]string, len(tests))
+	for i, t := range tests {
+		parts[i] = fmt.Sprintf("[%s](../%s)", t.name, t.path)
 	}
-	for _, t := range p.tests {
-		parts = append(parts, fmt.Sprintf("[%s](../%s)", t.name, t.path))
-	}
-	if parts == nil {
-		return "*not yet*", nil
-	}
-	return strings.Join(parts, "<br>"), nil
+	return strings.Join(parts, "<br>")
 }
 
 // linked makes links of the decisions that a reason names.
@@ -101,18 +99,20 @@ func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // The page shows each row once, with its tests or its reason.
 func TestConformancePage(t *testing.T) {
-	topics, err := promises("HL", "# Ends\nHL-01 core: It ends.\nHL-02 core: It rests|sleeps.\n    declined: decision 0004\nHL-03 niche: It hums.\n")
+	topics, err := promises("HL", "# Ends\nHL-01 core: It ends.\nHL-02 core: It rests|sleeps.\n    declined: decision 0004\nHL-03 niche: It hums.\nHL-04 core: It goes.\n    changed: it walks\n")
 	require.NoError(t, err)
 	topics[0].rows[0].tests = []proof{{name: "TestA", path: "a/a_test.go"}, {name: "TestB", path: "b/b_test.go"}}
+	topics[0].rows[3].tests = topics[0].rows[0].tests[:1]
 	got, err := page(map[string][]topic{"HL": topics})
 	require.NoError(t, err)
 	for _, line := range []string{
-		"| core | 2 | 1 | 1 | 0 | 0 |",
+		"| core | 3 | 1 | 1 | 1 | 0 |",
 		"| niche | 1 | 0 | 0 | 0 | 1 |",
 		"### Ends",
-		"| HL-01 | core | It ends. | [TestA](../a/a_test.go)<br>[TestB](../b/b_test.go) |",
-		`| HL-02 | core | It rests\|sleeps. | *declined*: [decision 0004](decisions/0004-the-loop.md) |`,
-		"| HL-03 | niche | It hums. | *not yet* |",
+		"| HL-01 | core | It ends. | proven | [TestA](../a/a_test.go)<br>[TestB](../b/b_test.go) |  |",
+		`| HL-02 | core | It rests\|sleeps. | declined |  | [decision 0004](decisions/0004-the-loop.md) |`,
+		"| HL-03 | niche | It hums. | missing |  |  |",
+		"| HL-04 | core | It goes. | changed | [TestA](../a/a_test.go) | it walks |",
 	} {
 		require.Contains(t, got, line+"\n")
 	}

@@ -53,8 +53,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything that runs need, and say what to do",
 		Long: `Doctor looks at the server, its namespace, a worker, the store, the agents file
-with its models and their keys, MCP servers, which it asks for their tools, and the
-shell. It changes nothing and shows no key. The exit status is 0 if all that is
+with its models, their keys and their servers, MCP servers, which it asks for their
+tools, and the shell. It changes nothing and shows no key. The exit status is 0 if all that is
 needed is there.`,
 		Example: `  fermata doctor
   fermata doctor --agents fermata.yaml --profile prod`,
@@ -90,6 +90,7 @@ func (d *doctor) examine(ctx context.Context) error {
 		d.failed("agents", fileErr, "")
 	} else {
 		d.checkAgents()
+		d.checkModels(ctx)
 		d.checkServers(ctx)
 	}
 	status := error(nil)
@@ -241,6 +242,25 @@ func (d *doctor) checkAgents() {
 	}
 	if d.file.UsesShell() {
 		d.checkShell(d.file.Workspace(), warning)
+	}
+}
+
+// checkModels asks the servers of models that have a base_url.
+func (d *doctor) checkModels(ctx context.Context) {
+	if d.file == nil {
+		return
+	}
+	for _, s := range d.file.AskModels(ctx) {
+		switch {
+		case s.Err != nil:
+			d.failed("model", s.Err, "start the server, or mend base_url of models."+s.Name)
+		case s.Missing:
+			d.found("model", warning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "mend model of models."+s.Name+", unless the server takes other names too")
+		case s.Listed > 0:
+			d.found("model", fine, fmt.Sprintf("%s: %s lists it, among %d models", s.Name, s.URL, s.Listed), "")
+		default:
+			d.found("model", fine, fmt.Sprintf("%s: %s answers", s.Name, s.URL), "")
+		}
 	}
 }
 

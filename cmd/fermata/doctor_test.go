@@ -25,3 +25,14 @@ func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
 	r = b.run("doctor")
 	require.Contains(t, r.out, "warn worker      none at task queue fermata: runs wait until one polls")
 }
+
+// A model's server that does not answer is no ok.
+func TestDoctorAsksServersOfModels(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: gone}\nmodels:\n  gone: {provider: openai, model: m, base_url: \"http://127.0.0.1:1/v1\"}\n")
+	r := b.run("doctor")
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.out, "FAIL model       gone: nothing answers at http://127.0.0.1:1/v1: dial tcp 127.0.0.1:1: connect: connection refused\n")
+	require.Contains(t, r.out, "-> start the server, or mend base_url of models.gone")
+}

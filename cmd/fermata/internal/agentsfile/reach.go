@@ -1,0 +1,108 @@
+package agentsfile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// ModelState is what came of asking the server of a model under models.
+type ModelState struct {
+	Name, URL string
+	// Listed is how many models the server lists; zero where it lists none, or is not
+	// asked: only servers that speak OpenAI's language are.
+	Listed int
+	// Missing tells that the model is not among them.
+	Missing bool
+	Err     error // why nothing answered
+}
+
+// maxList bounds what is read of a list of models.
+const maxList = 4 << 20
+
+// AskModels asks the servers of the agents' models that have a base_url, all at the same
+// time and each for 5 s at most. It makes no model work. The states are in the order of names.
+func (f *File) AskModels(ctx context.Context) []ModelState {
+	var states []ModelState
+	for _, def := range f.Agents {
+		for _, name := range def.Models() {
+			if e := f.named[name]; e.BaseURL != "" {
+				states = append(states, ModelState{Name: name, URL: e.BaseURL})
+			}
+		}
+	}
+	slices.SortFunc(states, func(a, b ModelState) int { return strings.Compare(a.Name, b.Name) })
+	states = slices.CompactFunc(states, func(a, b ModelState) bool { return a.Name == b.Name })
+	var all sync.WaitGroup
+	for i := range states {
+		all.Go(func() { states[i].ask(ctx, f.named[states[i].Name]) })
+	}
+	all.Wait()
+	return states
+}
+
+func (s *ModelState) ask(ctx context.Context, e modelEntry) {
+	s.URL = model.RedactedURL(e.BaseURL)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(askTime))
+	defer cancel()
+	url := e.BaseURL
+	if e.Provider == providerOpenAI {
+		url = strings.TrimSuffix(url, "/") + "/models"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		s.Err = agent.Errorf(agent.InvalidInput, "models.%s: the base_url is not a URL", s.Name)
+		return
+	}
+	if key := os.Getenv(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := model.HTTPClient(nil).Do(r)
+	if err != nil {
+		s.Err = s.silent(ctx, err)
+		return
+	}
+	defer res.Body.Close()
+	if e.Provider == providerOpenAI && res.StatusCode == http.StatusOK {
+		s.count(io.LimitReader(res.Body, maxList), e.Model)
+	}
+}
+
+// silent tells that nothing answered. The client's own error repeats the URL.
+func (s *ModelState) silent(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return agent.Errorf(agent.ProviderError, "%s: nothing answers at %s within %s", s.Name, s.URL, askTime)
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return agent.Errorf(agent.ProviderError, "%s: nothing answers at %s: %w", s.Name, s.URL, err)
+}
+
+// count reads the list; what is no list of models says nothing.
+func (s *ModelState) count(body io.Reader, name string) {
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if json.NewDecoder(body).Decode(&list) != nil {
+		return
+	}
+	s.Listed, s.Missing = len(list.Data), len(list.Data) > 0
+	for _, m := range list.Data {
+		if m.ID == name {
+			s.Missing = false
+		}
+	}
+}

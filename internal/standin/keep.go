@@ -1,0 +1,66 @@
+package standin
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// EnvKeep names the folder that [Main] keeps requests in.
+const EnvKeep = "FERMATA_KEEP_REQUESTS"
+
+// forms are the ends of paths, and what a request to such a one is called.
+var forms = []struct{ suffix, name string }{
+	{"/chat/completions", "chat"},
+	{"/responses", "responses"},
+	{"/messages", "messages"},
+	{":streamGenerateContent", "generate"},
+}
+
+// Main runs an adapter's tests. Where EnvKeep names a folder, each body that they send is
+// kept there, as FORM-SUM.json and once: what sends by http.DefaultTransport is seen, and
+// adapters do so unless they are told otherwise.
+func Main(m *testing.M) {
+	if dir := os.Getenv(EnvKeep); dir != "" {
+		http.DefaultTransport = keeper{dir, http.DefaultTransport}
+	}
+	os.Exit(m.Run())
+}
+
+// keeper writes down what passes.
+type keeper struct {
+	dir  string
+	next http.RoundTripper
+}
+
+func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return k.next.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.keep(r.URL.Path, body); err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return k.next.RoundTrip(r)
+}
+
+func (k keeper) keep(path string, body []byte) error {
+	for _, f := range forms {
+		if strings.HasSuffix(path, f.suffix) {
+			name := fmt.Sprintf("%s-%.6x.json", f.name, sha256.Sum256(body))
+			return os.WriteFile(filepath.Join(k.dir, name), body, 0o644)
+		}
+	}
+	return fmt.Errorf("a request to %s has no known form: add it to the forms of internal/standin, and its type to internal/standin/types/forms.ts", path)
+}

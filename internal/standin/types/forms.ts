@@ -1,0 +1,41 @@
+// What a request of each form may be, by the provider's own package: the forms that
+// internal/standin keeps, by their names. What goes beyond it stands here by name, with
+// the reason.
+import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
+import type { Content, GenerationConfig, Tool, ToolConfig } from "@google/genai";
+import type {
+  ChatCompletionAssistantMessageParam,
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageParam,
+} from "openai/resources/chat/completions";
+import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
+
+// DeepSeek and Kimi want the thinking of their models back.
+type Thinking = ChatCompletionAssistantMessageParam & { reasoning_content: string };
+
+export type chat = Omit<ChatCompletionCreateParamsStreaming, "messages"> & {
+  messages: (ChatCompletionMessageParam | Thinking)[];
+};
+
+// Reasoning goes back without its id, which the server would look up among what it stores.
+type Reasoning = { type: "reasoning"; summary: []; encrypted_content: string };
+
+export type responses = Omit<ResponseCreateParamsStreaming, "input"> & {
+  input: (ResponseInputItem | Reasoning)[];
+};
+
+// Models up to Claude Opus 4.6 take a temperature, which the package has left out since.
+export type messages = MessageCreateParamsStreaming & { temperature?: number };
+
+// A package's enumerations are classes of their own; on the wire they are their strings.
+type Wire<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wire<T[K]> } : T;
+
+// The package has no type for the body that it sends: its parameters are the same parts,
+// in another order.
+export type generate = Wire<{
+  contents: Content[];
+  systemInstruction?: Content;
+  tools?: Tool[];
+  toolConfig?: ToolConfig;
+  generationConfig?: GenerationConfig;
+}>;

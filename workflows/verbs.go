@@ -76,9 +76,13 @@ const maxAhead = 100
 
 // update obeys a verb and answers in the same task.
 func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.Ack, error) {
-	hears := func() bool { return r.hears(string(verb)) }
-	if !hears() {
-		if err := workflow.Await(ctx, hears); err != nil {
+	waits := !r.hears(string(verb))
+	if waits {
+		// A cancellation of the workflow is the machine's: it must not end the wait, and would
+		// answer without a code.
+		waiting, done := workflow.NewDisconnectedContext(ctx)
+		defer done()
+		if err := workflow.Await(waiting, func() bool { return r.over || r.hears(string(verb)) }); err != nil {
 			return agent.Ack{}, err
 		}
 	}
@@ -89,7 +93,8 @@ func (r *run) update(ctx workflow.Context, verb agent.Verb, data []byte) (agent.
 	defer r.ring()
 	r.settle()
 	ack, err := r.say(r.saying(ctx, command))
-	if errors.Is(err, agent.Closed) || r.over && err != nil {
+	cancelled := waits && r.state.Status() == agent.Cancelled // it did not end by itself: closed
+	if !cancelled && (errors.Is(err, agent.Closed) || r.over && err != nil) {
 		s := r.state
 		return agent.Ack{V: agent.Version, Session: s.Session, Run: s.Run, Status: s.End.Outcome.Status, Seq: s.Log.Seq, Effect: agent.Moot}, nil
 	}

@@ -191,6 +191,7 @@ func (c *cli) dial(ctx context.Context, o client.Options) (*server, error) {
 // embed starts the embedded server of a data directory, or finds the one that
 // runs. Without start it returns nil where none runs.
 func (c *cli) embed(ctx context.Context, dir string, o client.Options, start bool) (*server, error) {
+	c.noteFull(folder{dataFolder, dir}) // before the server keeps us waiting
 	options := &devserver.Options{DataDir: dir, Logger: c.serverLogger()}
 	if start {
 		// A namespace is only made by those who start something in it.
@@ -235,6 +236,7 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	o := &fermata.Options{TaskQueue: c.queue()}
 	if c.lost == nil {
 		o.Store = transcripts
+		c.noteFull(storeFolder(transcripts)...)
 	} else {
 		c.note("fermata: warning: %v", c.lost) // what needs no store goes on
 	}

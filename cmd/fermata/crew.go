@@ -27,6 +27,7 @@ import (
 type crew struct {
 	worker *worker.Worker
 	kit    io.Closer
+	stop   context.CancelFunc // of the look at disks
 }
 
 // hire starts a worker for the agents of a file. sink hears what runs say right now,
@@ -72,7 +73,13 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
-	return &crew{w, kit}, nil
+	watching, stop := context.WithCancel(ctx)
+	if err := c.watchDisks(watching, s); err != nil {
+		stop()
+		w.Stop()
+		return nil, errors.Join(err, kit.Close())
+	}
+	return &crew{w, kit, stop}, nil
 }
 
 // inventory is what a worker for an agents file has.
@@ -84,6 +91,7 @@ func (c *cli) inventory(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options
 
 // dismiss stops the worker and what it used.
 func (w *crew) dismiss() error {
+	w.stop()
 	w.worker.Stop()
 	return w.kit.Close()
 }

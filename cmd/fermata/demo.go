@@ -137,7 +137,7 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub
 	if err != nil {
 		return nil, errors.Join(err, place.Close())
 	}
-	return &crew{w, place}, nil
+	return &crew{w, place, func() {}}, nil
 }
 
 func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub *live.Hub) error {

@@ -94,6 +94,7 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.noteFull(folder{dataFolder, dir})
 	if addr == "" && free(defaultAddress) {
 		addr = defaultAddress
 	}

@@ -86,6 +86,7 @@ func (d *doctor) examine(ctx context.Context) error {
 		d.checkWorker(ctx)
 	}
 	d.checkStore(ctx)
+	d.checkDisks()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
 	} else {
@@ -201,11 +202,16 @@ func answers(ctx context.Context, s store.Store) error {
 
 // writable tries to write in a folder, and leaves nothing there.
 func writable(dir string) error {
+	const much = 64 << 10 // a full disk takes an empty file
 	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "the store can't be written: %w", err)
+	if err == nil {
+		_, err = f.Write(make([]byte, much))
+		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "the store in %s can't be written: %w", dir, err)
+	}
+	return nil
 }
 
 func (d *doctor) checkAgents() {

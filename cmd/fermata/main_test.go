@@ -27,6 +27,9 @@ import (
 	"github.com/fermata-agents/fermata/devserver"
 )
 
+// fullMark is a file that makes the disk of its folder full.
+const fullMark = "disk-is-full"
+
 // Environment variables that make the test binary something else.
 const (
 	asFermata = "FERMATA_TEST_AS_FERMATA" // the command; the value is its default address
@@ -36,6 +39,12 @@ const (
 // TestMain makes the test binary the command itself where it is called as one:
 // tests of whole processes need no second build.
 func TestMain(m *testing.M) {
+	freeIn = func(dir string) (int64, error) {
+		if _, err := os.Stat(filepath.Join(dir, fullMark)); err == nil {
+			return 4096, nil
+		}
+		return statfs(dir)
+	}
 	if addr := os.Getenv(asFermata); addr != "" {
 		defaultAddress = addr
 		_ = os.Unsetenv(asFermata)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/store"
+)
+
+// lowDisk is how many bytes must be free where the store and the embedded server write.
+// With less SQLite answers nothing, and callers only meet their deadline.
+const lowDisk = 1 << 20
+
+// diskEvery is how often a process with a worker looks.
+const diskEvery = 10 * time.Second
+
+// freeIn is how many bytes an ordinary user may still write in a folder. Tests have
+// another: it believes in marks.
+var freeIn = statfs
+
+// folder is one that the server or the store writes to on this machine.
+type folder struct{ what, path string }
+
+// dataFolder is what the data directory of the embedded server is called.
+const dataFolder = "data directory"
+
+// folders are those of a command and its server; s is nil where none answers.
+func (c *cli) folders(s *server) (list []folder) {
+	dir, err := c.dataDir()
+	if err == nil && (s == nil && served(dir) || s != nil && s.embedded != nil) {
+		list = append(list, folder{dataFolder, dir})
+	}
+	return append(list, storeFolder(c.kept.Encrypted)...)
+}
+
+// storeFolder is the folder of a store that has one.
+func storeFolder(s *store.Encrypted) []folder {
+	if s == nil {
+		return nil
+	}
+	if d, ok := s.Inner().(*store.Dir); ok {
+		return []folder{{"store", d.Root()}}
+	}
+	return nil
+}
+
+// room returns [agent.StoreUnavailable] if the disk of the folder is full. What can't be
+// known is no fault: the writes tell.
+func (f folder) room() error {
+	free, err := freeIn(f.path)
+	if err != nil || free >= lowDisk {
+		return nil
+	}
+	return agent.Errorf(agent.StoreUnavailable, "the disk of the %s %s is full, it has %d bytes left: make room, and what waits goes on by itself", f.what, f.path, free)
+}
+
+// noteFull warns of disks that are full: what a command meets then is a deadline.
+func (c *cli) noteFull(all ...folder) {
+	for _, f := range all {
+		if err := f.room(); err != nil {
+			c.note("fermata: warning: %v", err)
+		}
+	}
+}
+
+// watchDisks logs, until the context ends, when a disk becomes full and when it has room
+// again, and measures them.
+func (c *cli) watchDisks(ctx context.Context, s *server) error {
+	all := c.folders(s)
+	if err := c.measureDisks(all); err != nil {
+		return err
+	}
+	full := map[string]bool{}
+	c.logDisks(all, full)
+	go func() {
+		look := time.NewTicker(diskEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				c.logDisks(all, full)
+			}
+		}
+	}()
+	return nil
+}
+
+// logDisks logs what has changed since the last look.
+func (c *cli) logDisks(all []folder, full map[string]bool) {
+	for _, f := range all {
+		err := f.room()
+		switch {
+		case err != nil && !full[f.path]:
+			c.log.Error("disk full", zap.String("of", f.what), zap.String("path", f.path), zap.Error(err))
+		case err == nil && full[f.path]:
+			c.log.Warn("disk has room again", zap.String("of", f.what), zap.String("path", f.path))
+		}
+		full[f.path] = err != nil
+	}
+}
+
+// measureDisks exports how much is free, where metrics go anywhere.
+func (c *cli) measureDisks(all []folder) error {
+	if c.exports.meters == nil {
+		return nil
+	}
+	_, err := c.exports.meters.Meter("github.com/fermata-agents/fermata/cmd/fermata").Int64ObservableGauge("fermata.disk.free", metric.WithUnit("By"),
+		metric.WithDescription("What may still be written where the store and the embedded server keep their data."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for _, f := range all {
+				if free, err := freeIn(f.path); err == nil {
+					o.Observe(free, metric.WithAttributes(attribute.String("fermata.disk.of", f.what), attribute.String("fermata.disk.path", f.path)))
+				}
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("measuring disks: %w", err)
+	}
+	return nil
+}
+
+// checkDisks looks at the disks that the server and the store write to.
+func (d *doctor) checkDisks() {
+	for _, f := range d.folders(d.server) {
+		free, err := freeIn(f.path)
+		if err != nil {
+			d.found("disk", skipped, fmt.Sprintf("how much is free for the %s %s is not known: %v", f.what, f.path, err), "")
+			continue
+		}
+		if err := f.room(); err != nil {
+			d.failed("disk", err, "")
+			continue
+		}
+		d.found("disk", fine, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.what, f.path), "")
+	}
+}

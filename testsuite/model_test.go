@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -73,4 +75,10 @@ func replyOf(s testsuite.Scene) testsuite.Reply {
 		r.Fail = []testsuite.Failure{{Kind: agent.FaultTransient, Message: "the connection broke"}}
 	}
 	return r
+}
+
+// A script without an end is refused, and not read into memory.
+func TestAScriptHasABound(t *testing.T) {
+	_, err := testsuite.LoadScript("/dev/zero")
+	require.ErrorIs(t, err, agent.TooLarge)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -111,12 +112,19 @@ func NewScript(replies ...Reply) *Script {
 	return s
 }
 
-// LoadScript reads a script from a YAML file. Unknown keys are refused, with
-// their line.
+// maxScript is far above any script that people write, and bounds what a wrong path can
+// make us read.
+const maxScript = 4 << 20
+
+// LoadScript reads a script from a YAML file of 4 MiB at most. Unknown keys are refused,
+// with their line.
 func LoadScript(path string) (*Script, error) {
-	data, err := os.ReadFile(path)
+	data, err := readScript(path)
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "reading the script: %w", err)
+	}
+	if len(data) > maxScript {
+		return nil, agent.Errorf(agent.TooLarge, "%s has more than %d bytes: is it a script?", path, maxScript)
 	}
 	var f file
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -129,6 +137,15 @@ func LoadScript(path string) (*Script, error) {
 		return nil, agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
 	}
 	return s, nil
+}
+
+func readScript(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxScript+1))
 }
 
 func newScript(f file) (*Script, error) {

@@ -93,7 +93,7 @@ func (r *runner) chat(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.pieces, err = r.hears(ctx, r.live, r.session); err != nil {
+	if r.pieces, err = r.hears(ctx, r.server, r.live, r.session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()

@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -43,6 +44,8 @@ type server struct {
 	embedded *devserver.Server
 	// data is where a server in this process keeps its data.
 	data string
+	// live is the endpoint of live events, where the server lives in this process.
+	live *loopback.Server
 	// unnamed tells that nobody named the server: it listens where Temporal usually does.
 	unnamed bool
 }
@@ -53,6 +56,9 @@ func (s *server) inProcess() bool { return s.embedded != nil && !s.embedded.Shar
 // close ends what belongs to this process.
 func (s *server) close() {
 	s.Client.Close()
+	if s.live != nil {
+		s.live.Close()
+	}
 	if s.embedded != nil {
 		s.embedded.Stop()
 	}
@@ -210,7 +216,9 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 		d.Stop()
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
 	}
-	return &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d, data: dir}, nil
+	s := &server{Client: sdk, addr: d.Addr(), namespace: o.Namespace, embedded: d, data: dir}
+	c.tellsLocally(s, dir)
+	return s, nil
 }
 
 // listens tells whether something on this machine takes connections there.
@@ -240,10 +248,10 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	} else {
 		c.note("fermata: warning: %v", c.lost) // what needs no store goes on
 	}
-	if b, err := c.broker(); err != nil {
+	if far, err := c.ends(s); err != nil {
 		return nil, err
-	} else if b != nil {
-		o.Live = b
+	} else if far != nil {
+		o.Live = far
 	}
 	if c.lost == nil {
 		if err := c.otherStore(ctx, s, transcripts); errors.Is(err, agent.NotSetUp) {

@@ -31,7 +31,7 @@ type crew struct {
 }
 
 // hire starts a worker for the agents of a file. sink hears what runs say right now,
-// where no broker does, and may be nil; patience is how long calls in progress may
+// where no other process can, and may be nil; patience is how long calls in progress may
 // take when the worker stops.
 func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration, sink live.Sink) (*crew, error) {
 	transcripts, err := c.openStore(ctx)
@@ -47,10 +47,13 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, err
 	}
 	var holds live.Holds // Temporal's, where there is no broker
-	if b, err := c.broker(); err != nil {
+	if far, err := c.ends(s); err != nil {
 		return nil, err
-	} else if b != nil {
-		sink, holds = b, c.pieces.holds
+	} else if far != nil {
+		sink = far
+	}
+	if c.pieces.holds != nil {
+		holds = c.pieces.holds
 	}
 	var vault mcp.Vault // in memory, where nothing encrypts what is stored
 	if v := store.NewVault(transcripts); v != nil {

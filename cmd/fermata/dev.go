@@ -119,7 +119,9 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 		d.Stop()
 		return nil, agent.Errorf(agent.Unreachable, "%w", err)
 	}
-	return &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}, nil
+	s := &server{Client: sdk, addr: d.Addr(), namespace: namespace, embedded: d}
+	c.tellsLocally(s, dir)
+	return s, nil
 }
 
 // free tells whether nobody listens at an address of this machine.

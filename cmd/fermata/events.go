@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"os"
 	"strings"
 	"time"
 
@@ -28,8 +27,8 @@ server runs.
 
 --follow goes on as they come, over the ends of runs, until Ctrl-C. --after CURSOR
 goes on behind an event that was seen: nothing is left out, nothing comes twice.
-Where ` + liveVariable + ` names a broker, --follow also prints what is live, without a
-cursor: pieces of replies and remarks of tools.`,
+With the server of the data directory, or a broker that ` + liveVariable + ` names, --follow
+also prints what is live, without a cursor: pieces of replies and remarks of tools.`,
 		Example: `  fermata events invoice-118
   fermata events invoice-118 --follow
   fermata events invoice-118 --after 118 --json | jq -r 'select(.type=="message").data.parts[].text'`,
@@ -65,7 +64,11 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
 		return err
 	}
-	o.Live = os.Getenv(liveVariable) != ""
+	far, err := c.ends(s)
+	if err != nil {
+		return err
+	}
+	o.Live = far != nil
 	return c.followEvents(ctx, runs, session, o)
 }
 

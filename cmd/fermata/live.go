@@ -11,6 +11,7 @@ import (
 	broker "github.com/nats-io/nats.go"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/live/nats"
 )
@@ -65,15 +66,60 @@ func (c *cli) broker() (*nats.Live, error) {
 	return c.pieces.Live, nil
 }
 
-// hears subscribes to what a session says right now: over the broker, or within this
-// process.
-func (c *cli) hears(ctx context.Context, here *live.Hub, session string) (*live.Subscription, error) {
+// ends are both ends of live events.
+type ends interface {
+	live.Sink
+	live.Source
+}
+
+// ends are those that reach other processes: the broker that the environment names, or
+// else the endpoint on loopback of the process that has the embedded server. Nil where
+// there is none.
+func (c *cli) ends(s *server) (ends, error) {
 	b, err := c.broker()
 	switch {
 	case err != nil:
 		return nil, err
 	case b != nil:
-		return b.Subscribe(ctx, session)
+		return b, nil
+	case s.live != nil:
+		return s.live, nil
+	}
+	if c.local == nil {
+		dir, err := c.dataDir()
+		if err != nil {
+			return nil, nil // a server elsewhere needs none
+		}
+		c.local = loopback.Find(dir, s.addr)
+	}
+	if c.local == nil {
+		return nil, nil
+	}
+	return c.local, nil
+}
+
+// tellsLocally opens the endpoint of live events beside an embedded server of this
+// process, unless a broker does its work. Without it runs go on, and are shown without
+// pieces.
+func (c *cli) tellsLocally(s *server, dir string) {
+	if os.Getenv(liveVariable) != "" || !s.inProcess() {
+		return
+	}
+	var err error
+	if s.live, err = loopback.Open(dir, s.addr); err != nil {
+		c.note("fermata: other processes don't hear what models say while they say it: %v", err)
+	}
+}
+
+// hears subscribes to what a session says right now: from other processes, or within
+// this one.
+func (c *cli) hears(ctx context.Context, s *server, here *live.Hub, session string) (*live.Subscription, error) {
+	far, err := c.ends(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case far != nil:
+		return far.Subscribe(ctx, session)
 	}
 	return here.Subscribe(ctx, session)
 }

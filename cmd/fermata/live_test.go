@@ -35,7 +35,7 @@ func TestABrokerThatIsAwayHoldsNothingUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, b, again, "an invocation has one connection")
 	b.Publish(live.Event{V: 1, Type: agent.DeltaText, Session: "s"})
-	s, err := c.hears(t.Context(), live.NewHub(), "s")
+	s, err := c.hears(t.Context(), &server{}, live.NewHub(), "s")
 	require.NoError(t, err)
 	s.Close()
 	c.pieces.close()

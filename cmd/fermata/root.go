@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 )
 
 // cli is one invocation of the command.
@@ -39,6 +40,8 @@ type cli struct {
 	lost error // why there is no store; nil if there is one, or nobody has looked
 	// pieces is the broker of live events, once it was asked for.
 	pieces brokered
+	// local hears and tells what is live through the endpoint of another process.
+	local *loopback.Client
 	// exports is where a worker of this process tells what runs do.
 	exports exports
 	// began tells that the command's own work has begun: errors before are of usage.
@@ -74,6 +77,11 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetErr(c.err)
 	defer c.kept.close()
 	defer func() { c.pieces.close() }()
+	defer func() {
+		if c.local != nil {
+			c.local.Close()
+		}
+	}()
 	defer func() {
 		if err := c.exports.flush(); err != nil {
 			c.note("fermata: %v", err)

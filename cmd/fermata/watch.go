@@ -17,7 +17,7 @@ import (
 // watch shows the run to its end, or to where it rests and nobody can be asked,
 // and returns its exit status.
 func (r *runner) watch(ctx context.Context) (err error) {
-	if r.pieces, err = r.hears(ctx, r.live, r.run.Session); err != nil {
+	if r.pieces, err = r.hears(ctx, r.server, r.live, r.run.Session); err != nil {
 		return err
 	}
 	defer r.pieces.Close()

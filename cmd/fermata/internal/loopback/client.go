@@ -1,0 +1,254 @@
+package loopback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// again is the pause before a client looks again for an endpoint that was away.
+const again = 250 * time.Millisecond
+
+// Client is both ends of live events in a process without the endpoint. Where the
+// endpoint goes and another one comes, the client goes over to that one. It may be used
+// from many goroutines at once.
+type Client struct {
+	file string
+	done context.Context
+	end  context.CancelFunc
+	wake chan struct{}
+	sent chan struct{} // closed when the sender has ended
+
+	mu      sync.Mutex
+	waiting map[string]*live.Subscription // what is not sent yet, by session
+	http    *http.Client                  // of the endpoint with this token
+	token   string
+}
+
+// Find returns a client of the data directory's endpoint; nil where that has none for
+// the Temporal server at this address.
+func Find(dir, temporal string) *Client {
+	c := &Client{file: filepath.Join(dir, FileName)}
+	if p, err := read(c.file); err != nil || p.Temporal != temporal {
+		return nil
+	}
+	c.done, c.end = context.WithCancel(context.Background())
+	c.wake, c.sent, c.waiting = make(chan struct{}, 1), make(chan struct{}), map[string]*live.Subscription{}
+	go c.send()
+	return c
+}
+
+// read reads where the endpoint is. One that is not on loopback is refused: the token
+// and the texts would leave this machine.
+func read(file string) (p place, err error) {
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
+	}
+	if err != nil {
+		return p, err
+	}
+	host, _, err := net.SplitHostPort(p.Addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return p, agent.Errorf(agent.InvalidInput, "%s names no address of loopback", file)
+	}
+	return p, nil
+}
+
+// Close ends the client, when what was published is sent or can't be. Nothing may be
+// published any more.
+func (c *Client) Close() {
+	c.end()
+	<-c.sent
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+}
+
+// Publish implements [live.Sink]. It never waits: of a session for which too much waits,
+// the oldest events are dropped, and readers are told how many.
+func (c *Client) Publish(e live.Event) {
+	c.mu.Lock()
+	s := c.waiting[e.Session]
+	if s == nil {
+		s = live.NewSubscription(nil)
+		c.waiting[e.Session] = s
+	}
+	s.Put(e)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Client) send() {
+	defer close(c.sent)
+	for open := true; open; {
+		select {
+		case <-c.wake:
+		case <-c.done.Done():
+			open = false
+		}
+		c.mu.Lock()
+		waiting := c.waiting
+		c.waiting = map[string]*live.Subscription{}
+		c.mu.Unlock()
+		for _, s := range waiting {
+			c.deliver(s.Take())
+		}
+	}
+}
+
+// deliver sends events once. What can't be sent is counted as lost and not sent again:
+// it may have arrived.
+func (c *Client) deliver(list []live.Event) {
+	if c.post(list) == nil || len(list) == 0 {
+		return
+	}
+	lost := list[len(list)-1]
+	lost.Type, lost.Data = agent.DeltaLost, live.Data{}
+	for _, e := range list {
+		lost.Data.Lost += max(1, e.Data.Lost)
+	}
+	if !pause(c.done, again) {
+		return
+	}
+	_ = c.post([]live.Event{lost})
+}
+
+func (c *Client) post(list []live.Event) error {
+	var body bytes.Buffer
+	lines := json.NewEncoder(&body)
+	for _, e := range list {
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), blocked)
+	defer cancel()
+	_, answer, err := c.ask(ctx, http.MethodPost, "", &body)
+	if err == nil {
+		_ = answer.Close()
+	}
+	return err
+}
+
+// ask makes a request of the endpoint that there is now, and returns its token.
+func (c *Client) ask(ctx context.Context, method, query string, body io.Reader) (token string, answer io.ReadCloser, err error) {
+	p, err := read(c.file)
+	if err != nil {
+		return "", nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "https://"+p.Addr+path+query, body)
+	if err != nil {
+		return "", nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.Token)
+	to, err := c.caller(p)
+	if err != nil {
+		return "", nil, err
+	}
+	w, err := to.Do(r)
+	if err != nil {
+		return "", nil, err
+	}
+	if w.StatusCode/100 != 2 {
+		return "", nil, errors.Join(agent.Errorf(agent.Unreachable, "the endpoint of live events says %s", w.Status), w.Body.Close())
+	}
+	return p.Token, w.Body, nil
+}
+
+// caller is what speaks to an endpoint; it is kept until another one comes.
+func (c *Client) caller(p place) (*http.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.http != nil && c.token == p.Token {
+		return c.http, nil
+	}
+	to, err := caller(p)
+	if err != nil {
+		return nil, err
+	}
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+	c.http, c.token = to, p.Token
+	return to, nil
+}
+
+// Subscribe implements [live.Source]: it hears the open turn from its beginning, and
+// whatever comes after it. It does not wait for the endpoint.
+func (c *Client) Subscribe(_ context.Context, session string) (*live.Subscription, error) {
+	ctx, cancel := context.WithCancel(c.done)
+	s := live.NewSubscription(cancel)
+	go func() {
+		f := following{client: c, session: session, to: s}
+		for ctx.Err() == nil {
+			f.listen(ctx)
+			pause(ctx, again)
+		}
+	}()
+	return s, nil
+}
+
+// following is how far a session was heard.
+type following struct {
+	client  *Client
+	session string
+	to      *live.Subscription
+	token   string // of the endpoint that numbered
+	after   int64
+}
+
+// listen hears until the connection ends.
+func (f *following) listen(ctx context.Context) {
+	p, err := read(f.client.file)
+	if err != nil {
+		return
+	}
+	if p.Token != f.token { // another endpoint has other numbers
+		f.token, f.after = p.Token, 0
+	}
+	q := url.Values{"session": {f.session}, "after": {strconv.FormatInt(f.after, 10)}}
+	token, answer, err := f.client.ask(ctx, http.MethodGet, "?"+q.Encode(), nil)
+	if err != nil {
+		return
+	}
+	defer answer.Close()
+	if token != f.token {
+		return // it changed in between
+	}
+	for lines := json.NewDecoder(answer); ; {
+		var n numbered
+		if lines.Decode(&n) != nil {
+			return
+		}
+		f.after = n.Seq
+		f.to.Put(n.Event)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,232 @@
+package loopback
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
+)
+
+const (
+	// FileName is the file in the data directory that says where the endpoint is.
+	FileName = "live.json"
+	path     = "/v1/live"
+
+	maxReaders = 256
+	maxBody    = 16 << 20
+	maxSession = 4 << 10
+	// blocked is how long one write to a reader may take. A reader that was cut off
+	// comes back, and goes on behind the last event that it had.
+	blocked = 10 * time.Second
+)
+
+// place is where an endpoint is, and for which Temporal server.
+type place struct {
+	Temporal string `json:"temporal"`
+	Addr     string `json:"addr"`
+	Token    string `json:"token"`
+	// Certificate is what the endpoint proves itself with: after a crash somebody else may
+	// listen at its port, and must get neither the token nor texts.
+	Certificate []byte `json:"certificate"`
+}
+
+// Server is the endpoint, and both ends of live events in its own process. It may be
+// used from many goroutines at once.
+type Server struct {
+	turns   *turns
+	place   place
+	file    string
+	http    *http.Server
+	readers atomic.Int64
+	done    context.Context
+	end     context.CancelFunc
+}
+
+// Open opens the endpoint of a data directory, whose Temporal server listens at
+// temporal. The caller has that directory's lock. The error has [agent.Internal].
+func Open(dir, temporal string) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, agent.Errorf(agent.Internal, "opening the endpoint of live events: %w", err)
+	}
+	key, err := certificate()
+	if err != nil {
+		return nil, errors.Join(agent.Errorf(agent.Internal, "making the key of the endpoint of live events: %w", err), l.Close())
+	}
+	s := &Server{
+		turns: newTurns(), file: filepath.Join(dir, FileName),
+		place: place{Temporal: temporal, Addr: l.Addr().String(), Token: rand.Text(), Certificate: key.Certificate[0]},
+	}
+	s.done, s.end = context.WithCancel(context.Background())
+	if err := s.place.write(s.file); err != nil {
+		return nil, errors.Join(agent.Errorf(agent.Internal, "recording the endpoint of live events: %w", err), l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, s.tell)
+	mux.HandleFunc("POST "+path, s.hear)
+	s.http = &http.Server{Handler: s.allowed(mux), ReadHeaderTimeout: blocked, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() {
+		_ = s.http.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{key}, MinVersion: tls.VersionTLS13}))
+	}()
+	return s, nil
+}
+
+// write writes the file at once as a whole. A file of that name may have other rights,
+// so it is never written over.
+func (p place) write(file string) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "live-*.json") // rights 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// Close closes the endpoint, and forgets what it has. It may be called more than once.
+func (s *Server) Close() {
+	if s.done.Err() != nil {
+		return
+	}
+	s.end()
+	_ = os.Remove(s.file)
+	_ = s.http.Close()
+}
+
+// Publish implements [live.Sink].
+func (s *Server) Publish(e live.Event) { s.turns.put(e) }
+
+// Subscribe implements [live.Source]: it hears the open turn from its beginning.
+func (s *Server) Subscribe(_ context.Context, session string) (*live.Subscription, error) {
+	ctx, cancel := context.WithCancel(s.done)
+	sub := live.NewSubscription(cancel)
+	go func() {
+		_ = s.turns.follow(ctx, session, 0, func(n numbered) error { sub.Put(n.Event); return nil })
+	}()
+	return sub, nil
+}
+
+// follow gives what comes of a session after an event, until the context is over or give
+// returns an error.
+func (t *turns) follow(ctx context.Context, session string, after int64, give func(numbered) error) error {
+	t.enter(session)
+	defer t.leave(session)
+	for {
+		list, changed := t.take(session, after)
+		for _, n := range list {
+			if err := give(n); err != nil {
+				return err
+			}
+			after = n.Seq
+		}
+		if len(list) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// allowed lets those in who have the token.
+func (s *Server) allowed(next http.Handler) http.Handler {
+	want := []byte("Bearer " + s.place.Token)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+			http.Error(w, "the token is wrong", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// tell tells a session's events, one a line, until the reader leaves.
+func (s *Server) tell(w http.ResponseWriter, r *http.Request) {
+	after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
+	session := r.FormValue("session")
+	if err == nil {
+		err = checkSession(session)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if s.readers.Add(1) > maxReaders {
+		s.readers.Add(-1)
+		http.Error(w, fmt.Sprintf("there are %d readers already", maxReaders), http.StatusServiceUnavailable)
+		return
+	}
+	defer s.readers.Add(-1)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out, lines := http.NewResponseController(w), json.NewEncoder(w)
+	_ = out.Flush()
+	_ = s.turns.follow(r.Context(), session, after, func(n numbered) error {
+		if err := out.SetWriteDeadline(time.Now().Add(blocked)); err != nil {
+			return err
+		}
+		if err := lines.Encode(n); err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+}
+
+// checkSession bounds a session's name, which may be that of a run below another one.
+func checkSession(session string) error {
+	if session == "" || len(session) > maxSession {
+		return agent.Errorf(agent.InvalidInput, "a session's name has 1 to %d bytes", maxSession)
+	}
+	return nil
+}
+
+// hear takes the events of a worker in another process: all of them, or none.
+func (s *Server) hear(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(blocked))
+	var list []live.Event
+	lines := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	for {
+		var e live.Event
+		err := lines.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = checkSession(e.Session)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		list = append(list, e)
+	}
+	for _, e := range list {
+		s.turns.put(e)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

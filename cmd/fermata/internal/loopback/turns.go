@@ -1,0 +1,171 @@
+package loopback
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/live"
+)
+
+// What is kept of open turns, in bytes. An event counts as its text and overhead.
+const (
+	overhead = 256
+	maxTurn  = 4 << 20
+	maxAll   = 32 << 20
+	maxPiece = 64 << 10 // of texts that are joined
+)
+
+// numbered is an event with its number. Numbers grow, and are one endpoint's alone.
+type numbered struct {
+	Seq   int64      `json:"seq"`
+	Event live.Event `json:"event"`
+}
+
+// turns are the open turns of all sessions. The oldest events go first, and the turn
+// that was silent for the longest time.
+type turns struct {
+	mu       sync.Mutex
+	seq      int64
+	bytes    int
+	sessions map[string]*turn
+}
+
+// turn is what is kept of a session. It is guarded by its turns.
+type turn struct {
+	run     string
+	number  int
+	events  []numbered
+	bytes   int
+	lost    int   // how many events of the turn were dropped for want of space
+	lostTo  int64 // the number of the last of them
+	last    int64 // the number of the last event, dropped or not
+	readers int
+	changed chan struct{} // closed, and made anew, when an event comes
+}
+
+func newTurns() *turns { return &turns{sessions: map[string]*turn{}} }
+
+func size(e live.Event) int { return overhead + len(e.Data.Text) }
+
+func (t *turns) of(session string) *turn {
+	s := t.sessions[session]
+	if s == nil {
+		s = &turn{changed: make(chan struct{})}
+		t.sessions[session] = s
+	}
+	return s
+}
+
+// put adds an event to its session's turn. It never waits for a reader.
+func (t *turns) put(e live.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(e.Session)
+	switch {
+	case e.Run != s.run || e.Turn > s.number:
+		t.clear(s)
+		s.run, s.number = e.Run, e.Turn
+	case e.Type == agent.DeltaVoid: // what came before it says nothing any more
+		t.clear(s)
+	}
+	t.seq++
+	s.last = t.seq
+	s.events = append(s.events, numbered{t.seq, e})
+	s.bytes, t.bytes = s.bytes+size(e), t.bytes+size(e)
+	for s.bytes > maxTurn {
+		t.drop(s)
+	}
+	if t.bytes > maxAll {
+		t.forget()
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (t *turns) clear(s *turn) {
+	t.bytes -= s.bytes
+	s.events, s.bytes, s.lost, s.lostTo = nil, 0, 0, 0
+}
+
+// drop drops the oldest event of a turn.
+func (t *turns) drop(s *turn) {
+	oldest := s.events[0]
+	s.events[0] = numbered{}
+	s.events = s.events[1:]
+	s.bytes, t.bytes = s.bytes-size(oldest.Event), t.bytes-size(oldest.Event)
+	s.lost, s.lostTo = s.lost+max(1, oldest.Event.Data.Lost), oldest.Seq
+}
+
+// forget forgets the turn that was silent for the longest time.
+func (t *turns) forget() {
+	var name string
+	var oldest *turn
+	for n, s := range t.sessions {
+		if len(s.events) > 0 && (oldest == nil || s.last < oldest.last) {
+			name, oldest = n, s
+		}
+	}
+	for len(oldest.events) > 0 {
+		t.drop(oldest)
+	}
+	if oldest.readers == 0 {
+		delete(t.sessions, name)
+	}
+}
+
+// enter adds a reader of a session; leave takes it away.
+func (t *turns) enter(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of(session).readers++
+}
+
+func (t *turns) leave(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(session)
+	if s.readers--; s.readers == 0 && len(s.events) == 0 {
+		delete(t.sessions, session)
+	}
+}
+
+// take returns what came of a session after an event, and a channel that is closed when
+// more comes. A reader has entered before.
+func (t *turns) take(session string, after int64) ([]numbered, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(session)
+	var list []numbered
+	if s.lostTo > after {
+		e := live.Event{V: agent.Version, Type: agent.DeltaLost, Session: session, Run: s.run, Turn: s.number, Data: live.Data{Lost: s.lost}}
+		list = append(list, numbered{s.lostTo, e})
+	}
+	fresh := s.events
+	for len(fresh) > 0 && fresh[0].Seq <= after {
+		fresh = fresh[1:]
+	}
+	return append(list, joined(fresh)...), s.changed
+}
+
+// joined joins texts that continue each other: a reader that comes late has few events
+// to deal with.
+func joined(events []numbered) (list []numbered) {
+	for len(events) > 0 {
+		n, first := 1, events[0]
+		var text strings.Builder
+		text.WriteString(first.Event.Data.Text)
+		for n < len(events) && continues(first.Event, events[n].Event) && text.Len()+len(events[n].Event.Data.Text) <= maxPiece {
+			text.WriteString(events[n].Event.Data.Text)
+			n++
+		}
+		one := numbered{events[n-1].Seq, first.Event}
+		one.Event.Data.Text = text.String()
+		list, events = append(list, one), events[n:]
+	}
+	return list
+}
+
+func continues(a, b live.Event) bool {
+	return (a.Type == agent.DeltaText || a.Type == agent.DeltaThinking) && a.Type == b.Type && a.Run == b.Run && a.Turn == b.Turn
+}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -20,12 +22,17 @@ type Identity struct {
 	Store  store.Store
 	Queue  string
 
-	mu   sync.Mutex
-	seen time.Time // when the store was last found to be the right one
+	mu    sync.Mutex
+	seen  time.Time // when the store was last found to be the right one
+	looks singleflight.Group
 }
 
-// believed is how long a store that was the right one is not looked at again.
-const believed = time.Minute
+// believed is how long a store that was the right one is not looked at again, and
+// lookPatience how long a look may take.
+const (
+	believed     = time.Minute
+	lookPatience = 10 * time.Second
+)
 
 // Check returns [agent.NotSetUp] if the task queue has another store, with both places.
 // The first worker of a task queue records its store. An error with another code tells that
@@ -45,6 +52,22 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	if known {
 		return nil
 	}
+	// All workers meet at one workflow: those of this process share a look.
+	look := i.looks.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookPatience)
+		defer cancel()
+		return nil, i.look(ctx)
+	})
+	select {
+	case done := <-look:
+		return done.Err
+	case <-ctx.Done():
+		return durable.ArriveRPC(ctx.Err())
+	}
+}
+
+// look compares the store with the one that is recorded.
+func (i *Identity) look(ctx context.Context) error {
 	id, err := i.Store.ID(ctx)
 	if err != nil {
 		return err

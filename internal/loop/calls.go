@@ -325,9 +325,10 @@ func (s *step) beginCall() {
 // mayBegin reports whether a call may begin now. A pause lets the turn in progress end; a
 // run that rests begins nothing while it has a reason to. What had to be approved waits for
 // the rest of what is asked. Nothing begins within a grace: at its end every call that has
-// not come back counts as lost.
+// not come back counts as lost. Nor does anything when the history is nearly full: it would
+// be given up at once, and the next execution makes it.
 func (s *step) mayBegin(c Call) bool {
-	held := s.End.Aborting != nil || s.Holds.keepCalls(s.Rest.resting()) || s.Rest.resting() && s.waits()
+	held := s.NearHistoryLimit || s.End.Aborting != nil || s.Holds.keepCalls(s.Rest.resting()) || s.Rest.resting() && s.waits()
 	return !held && (!c.Approved || len(s.Requests.Open) == 0)
 }
 

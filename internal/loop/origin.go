@@ -138,9 +138,10 @@ func (s *step) located(in Located) {
 	s.list(s.Origin.Sources)
 }
 
-// list asks for the tools that only their sources know.
+// list asks for the tools that only their sources know. A run that is being stopped calls
+// none.
 func (s *step) list(sources []string) {
-	if len(sources) > 0 {
+	if len(sources) > 0 && s.End.Stopping == nil {
 		s.live(Listing)
 		s.do(List{ListStep{s.Session, s.Run, sources}})
 		return

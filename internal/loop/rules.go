@@ -124,9 +124,11 @@ func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
 
 // carriesOver reports whether the run goes on in a new execution: it rests, or is between
-// two turns, and no call waits for a sub-agent.
+// two turns, or what it has yet to call has no room in this history; and no call waits for
+// a sub-agent.
 func (s *step) carriesOver() bool {
-	between := s.ready() && s.End.Stopping == nil || s.works() && s.Rest.resting()
+	kept := s.NearHistoryLimit && s.End.Stopping == nil && s.Calls.active() == 0
+	between := s.ready() && s.End.Stopping == nil || s.works() && (s.Rest.resting() || kept)
 	due := s.Full || reached(s.Rest.carryAt(), s.At)
 	return between && due && !s.foreground()
 }

@@ -72,6 +72,10 @@ func (s *step) stop(o agent.StopOrder) error {
 	s.dropRequests()
 	s.skipWaiting(whyStopped + " before the call was begun")
 	switch {
+	case s.Life == Listing: // sources may take as long as they like
+		s.End.endDrain()
+		s.do(Abandon{})
+		s.first()
 	case s.Turn.inFlight():
 		s.giveUp(min(defaultGrace, o.Deadline/4), whyStopped)
 	case s.Calls.active() == 0:

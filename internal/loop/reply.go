@@ -289,11 +289,14 @@ func withoutCalls(m agent.Message) agent.Message {
 }
 
 // quote shortens a text for a message on one line.
-func quote(text string) string {
+func quote(text string) string { return fmt.Sprintf("%q", short(text)) }
+
+// short is the beginning of a text, in one line.
+func short(text string) string {
 	const most = 200
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most]) + "…"
 	}
-	return fmt.Sprintf("%q", text)
+	return text
 }

@@ -22,6 +22,8 @@ type Stopping struct {
 	Said   string `json:"said,omitempty"`
 	// Requests were open when the stop came.
 	Requests []agent.Request `json:"requests,omitempty"`
+	// Approved are calls that a person had let be made, and that the stop came before.
+	Approved []agent.Item `json:"approved,omitempty"`
 }
 
 // defaultDeadline is how long a stop may take.
@@ -47,6 +49,9 @@ func (e *End) endDrain() { e.Stopping.Drain = time.Time{} }
 // keepSummary takes what the model said to sum up; empty if it said nothing.
 func (e *End) keepSummary(said string) { e.Stopping.Summed, e.Stopping.Said = true, said }
 
+// missed keeps that a call was approved and not made.
+func (e *End) missed(i agent.Item) { e.Stopping.Approved = append(e.Stopping.Approved, i) }
+
 // closes keeps what was asked for the handoff.
 func (e *End) closes(r agent.Request) { e.Stopping.Requests = append(e.Stopping.Requests, r) }
 
@@ -70,6 +75,7 @@ func (s *step) stop(o agent.StopOrder) error {
 	s.Turn.asIs()
 	s.Turn.dropNote()
 	s.dropRequests()
+	s.missApproved()
 	s.skipWaiting(whyStopped + " before the call was begun")
 	switch {
 	case s.Life == Listing: // sources may take as long as they like
@@ -93,6 +99,15 @@ func (s *step) stopChildren(o agent.StopOrder) {
 	for i, c := range s.Calls.List {
 		if c.State == Below {
 			s.settle(i, agent.CallFailed, "Stopped: what the agent learned is in the handoff.")
+		}
+	}
+}
+
+// missApproved keeps for the handoff which calls a person has let be made and nobody made.
+func (s *step) missApproved() {
+	for _, c := range s.Calls.List {
+		if c.State == Waiting && c.Approved && !c.begun() {
+			s.End.missed(agent.Item{What: fmt.Sprintf("a call that was approved and not made: %s %s", c.Tool, short(string(c.Arguments))), Ref: c.ID, By: s.Session})
 		}
 	}
 }
@@ -190,6 +205,7 @@ func (s *step) known() agent.Handoff {
 			h.Failed = append(h.Failed, agent.Item{What: fmt.Sprintf("%s: %d of %d calls failed", t.Tool, t.Failed, t.Calls), By: s.Session})
 		}
 	}
+	h.NotBegun = append(h.NotBegun, s.End.Stopping.Approved...)
 	for _, l := range s.Messages.Pending {
 		h.NotBegun = append(h.NotBegun, agent.Item{What: "a message that was not answered: " + quote(l.Message.TextOf()), By: s.Session})
 	}

@@ -198,10 +198,14 @@ func effectText(e Effect) string {
 	case PassOn:
 		return fmt.Sprintf("pass %s on to %s: %+v", e.Command.Verb(), e.Session, e.Command)
 	case Fold:
+		children, left := "", ""
 		if len(e.Children) > 0 {
-			return fmt.Sprintf("fold %d children, the model said %q", len(e.Children), e.Said)
+			children = fmt.Sprintf(" %d children", len(e.Children))
 		}
-		return fmt.Sprintf("fold, the model said %q", e.Said)
+		for _, i := range e.Known.NotBegun {
+			left += "; not begun: " + i.What
+		}
+		return fmt.Sprintf("fold%s, the model said %q%s", children, e.Said, left)
 	case Acknowledge:
 		return strings.TrimSpace(fmt.Sprintf("answer %s, %s %s", e.Ack.Effect, e.Ack.Status, e.Ack.Suspension))
 	case Open:

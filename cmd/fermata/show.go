@@ -164,6 +164,7 @@ func (c *cli) showText(v *shown) {
 		row("tree", "%s below, %s used; %s left", story.Count(v.Tree.Agents-1, "agent"), usedText(v.Tree), roomText(v.Left))
 	}
 	showLimits(row, v)
+	showUnknown(row, v.Outcome)
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
 		row("label", "%s=%s", name, v.Labels[name])
 	}
@@ -177,6 +178,18 @@ func (c *cli) showText(v *shown) {
 	c.showAsked(v)
 	if o := v.Outcome; o != nil {
 		c.answer(o)
+	}
+}
+
+// showUnknown shows which tools have calls of which nobody knows whether they had their effect.
+func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
+	if o == nil {
+		return
+	}
+	for _, t := range o.Tools {
+		if t.Unknown > 0 {
+			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, story.Count(t.Calls, "call"), story.Line(t.Tool, 64), o.Session)
+		}
 	}
 }
 

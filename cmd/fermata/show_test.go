@@ -37,3 +37,13 @@ func TestAgentsOfATree(t *testing.T) {
 	require.Equal(t, "1 of 3", agentsText(agent.Node{Used: agent.Tally{Agents: 2}, Left: left}))
 	require.Equal(t, "1", agentsText(agent.Node{Used: agent.Tally{Agents: 2}}), "of one that has ended")
 }
+
+// What may have had its effect, and may not, is shown at the end of a run.
+func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
+	var out strings.Builder
+	c := &cli{out: &outlet{to: &out}}
+	o := &agent.Outcome{Session: "s-1", Status: agent.Completed, Tools: []agent.ToolCount{{Tool: "look", Calls: 2, OK: 2}, {Tool: "pay", Calls: 3, OK: 2, Unknown: 1}}}
+	c.showText(&shown{RunStatus: ofOutcome(o), Outcome: o})
+	require.Regexp(t, `(?m)^unknown +1 of 3 calls of pay: nobody knows whether it had its effect; see fermata transcript s-1$`, out.String())
+	require.NotContains(t, out.String(), "look")
+}

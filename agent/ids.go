@@ -25,11 +25,22 @@ const (
 	MaxJSONDepth  = 32 // levels of nesting in what is said
 )
 
-// CheckSession tells whether a client may use id as a session's id, which is
+// CheckSession reports whether a client may use id as a session's id, which is
 // also the Temporal workflow's id. It returns an [InvalidInput] error.
 func CheckSession(id string) error {
 	if !sessionForm.MatchString(id) {
-		return Errorf(InvalidInput, "session %q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).At("session")
+		return Errorf(InvalidInput, "session %.120q: use 1 to 100 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit", id).At("session")
+	}
+	return nil
+}
+
+// CheckPath reports whether path can name a session or, as SESSION/NAME-N, one below it. It
+// returns an [InvalidInput] error.
+func CheckPath(path string) error {
+	for part := range strings.SplitSeq(path, "/") {
+		if CheckSession(part) != nil {
+			return CheckSession(path) // which names all of it
+		}
 	}
 	return nil
 }

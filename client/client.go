@@ -235,8 +235,8 @@ func startFailed(session string, start agent.Start, err error) error {
 	return fmt.Errorf("starting a run: %w", durable.ArriveRPC(err))
 }
 
-// Get returns the session's last run, live or ended, or [agent.NotFound]. Of a
-// session that Temporal has forgotten it is what the store has, see [Options.Store].
+// Get returns the session's last run, live or ended, or [agent.NotFound], or
+// [agent.InvalidInput] for what can't name a session. Of a session that Temporal has forgotten it is what the store has, see [Options.Store].
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.NotFound) && c.log != nil {
@@ -252,6 +252,9 @@ func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 
 // last describes the session's last execution.
 func (c *Client) last(ctx context.Context, session string) (*workflowpb.WorkflowExecutionInfo, error) {
+	if err := agent.CheckPath(session); err != nil {
+		return nil, err
+	}
 	if c.temporal == nil {
 		return nil, agent.Errorf(agent.NotFound, "looking for session %s: there is no server to ask", session)
 	}

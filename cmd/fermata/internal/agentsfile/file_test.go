@@ -77,6 +77,7 @@ func TestFaults(t *testing.T) {
 		{"bad name", "agents:\n  Big-One:\n    model: script:script.yaml\n", []string{`fermata.yaml:2: agent "Big-One": use 1 to 32 lower-case letters, digits or '_', beginning with a letter`}},
 		{"other name", sound + "    name: b\n", []string{`fermata.yaml:4: agents.a.name is "b"; leave it out, the agent is called a`}},
 		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
+		{"address of a model", sound + "models:\n  far: {provider: openai, model: x, base_url: \"ftp://127.0.0.1:9/v1\"}\n", []string{`fermata.yaml:5: models.far.base_url must be an http or https URL with a host`}},
 		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
 		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},

@@ -3,6 +3,7 @@ package agentsfile
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -101,12 +102,20 @@ func (f *File) readModels(c *checker, part entry) {
 			c.add(agent.InvalidInput, e.at("api"), "%s.api must be %s or %s, not %s", where, openai.ChatCompletions, openai.Responses, quote(string(entry.API)))
 		case entry.Provider != providerOpenAI && (entry.API != "" || entry.KeepThinking):
 			c.add(agent.InvalidInput, e.key, "%s: api and keep_thinking are for provider openai only", where)
+		case !isHTTP(entry.BaseURL):
+			c.add(agent.InvalidInput, e.at("base_url"), "%s.base_url must be an http or https URL with a host", where)
 		case entry.Window < 0 || entry.MaxOutput < 0:
 			c.add(agent.InvalidInput, e.key, "%s: window and max_output must be positive", where)
 		default:
 			f.named[e.name], f.models[e.name] = entry, entry.open(e.name)
 		}
 	}
+}
+
+// isHTTP reports whether a base URL is left out, or can be asked.
+func isHTTP(base string) bool {
+	u, err := url.Parse(base)
+	return base == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // open makes the model. It makes no request.

@@ -200,7 +200,7 @@ type Relisted struct {
 	Tools  []ToolSpec `json:"tools"`
 }
 
-// In returns a spec with these tools in the place of those that the source had.
+// In returns a spec with these tools instead of those that the source had.
 func (r Relisted) In(s Spec) Spec {
 	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool {
 		return t.By == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)

@@ -104,7 +104,7 @@ func (l *login) keep(ctx context.Context) error {
 	return nil
 }
 
-// token is what requests are sent with; empty where there is none. One that is over is
+// token is what requests are sent with; empty if there is none. One that is over is
 // replaced, where that needs nobody.
 func (l *login) token(ctx context.Context) (string, error) {
 	done, err := l.hold(ctx)

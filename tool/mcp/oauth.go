@@ -100,7 +100,7 @@ type oauth struct {
 	plain    bool // see Options.Plain
 }
 
-// oauth reads the options; nil where there are none.
+// oauth reads the options; nil if there are none.
 func (o *Options) oauth(server *url.URL) (*oauth, error) {
 	if o.OAuth == nil {
 		return nil, nil

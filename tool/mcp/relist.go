@@ -24,7 +24,7 @@ type heardOf struct {
 }
 
 // Relist lists the tools of a session's run where the server has said since the last time
-// that it has others, or somebody has signed in, and tells whether that is so. A run's
+// that it has others, or somebody has signed in, and reports whether that is so. A run's
 // tools change 16 times at most.
 func (s *Server) Relist(ctx context.Context, session, run string) ([]agent.ToolSpec, bool) {
 	h := s.heardBy(owner{session, run})
@@ -94,7 +94,7 @@ func (s *Server) told(ctx context.Context, specs []agent.ToolSpec) {
 	h.digest = digestOf(specs)
 }
 
-// current is an owner's link; nil where there is none. The caller holds mu.
+// current is an owner's link; nil if there is none. The caller holds mu.
 func (s *Server) current(who owner) *link {
 	where := s.slots[who]
 	if where == nil {

@@ -61,7 +61,7 @@ func (o *Options) expand() (map[string]string, error) {
 	return headers, nil
 }
 
-// fill puts the values of Env in the place of a text's variables.
+// fill replaces a text's variables with the values of Env.
 func (o *Options) fill(text string) string {
 	return variable.ReplaceAllStringFunc(text, func(v string) string { return o.Env[v[2:len(v)-1]] })
 }

@@ -322,14 +322,18 @@ func (s *step) beginCall() {
 	}
 }
 
-// mayBegin reports whether a call may begin now. A pause lets the turn in progress end; a
-// run that rests begins nothing while it has a reason to. What had to be approved waits for
-// the rest of what is asked. Nothing begins within a grace: at its end every call that has
-// not come back counts as lost. Nor does anything when the history is nearly full: it would
-// be given up at once, and the next execution makes it.
+// mayBegin reports whether a call may begin now.
 func (s *step) mayBegin(c Call) bool {
-	held := s.NearHistoryLimit || s.End.Aborting != nil || s.Holds.keepCalls(s.Rest.resting()) || s.Rest.resting() && s.waits()
-	return !held && (!c.Approved || len(s.Requests.Open) == 0)
+	switch {
+	case s.NearHistoryLimit: // it would be given up at once; the next execution makes it
+	case s.End.Aborting != nil: // at the end of a grace every call that has not come back counts as lost
+	case s.Holds.blockCalls(s.Rest.resting()): // a pause lets the turn in progress end
+	case s.Rest.resting() && s.waits(): // a run at rest begins nothing while it has a reason to wait
+	case c.Approved && len(s.Requests.Open) > 0: // it waits for the rest of what is asked
+	default:
+		return true
+	}
+	return false
 }
 
 // returned takes a result. A late one, for a run that went on without it, is refused.

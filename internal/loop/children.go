@@ -129,8 +129,8 @@ func (c Children) rests(session string) bool {
 	return i >= 0 && !c.List[i].goesOn() && !c.List[i].forGrant()
 }
 
-// keepEnd reports whether an end has to wait for children.
-func (c Children) keepEnd(at time.Time) bool { return c.working() && at.Before(c.LeaveBy) }
+// blocksEnd reports whether an end has to wait for children.
+func (c Children) blocksEnd(at time.Time) bool { return c.working() && at.Before(c.LeaveBy) }
 
 // counts sums the children up by how they stand, as far as that was heard.
 func (c Children) counts() (n agent.Children) {
@@ -202,9 +202,9 @@ func (c *Children) add(one Child) {
 	c.keep()
 }
 
-// owe keeps what a child has to be told when it has begun. An order has all holds above the
-// child, so it takes the place of the one before it; a stop or a cancel is kept beside it. No size
-// counts what is owed: a run does not carry over while a child begins.
+// owe keeps what a child has to be told when it has begun: the last order about holds, the
+// last stop and the last cancel. An order has all holds above the child, so the last one is
+// enough. No size counts what is owed: a run does not carry over while a child begins.
 func (c *Children) owe(i int, o agent.HoldOrder) {
 	kind := func(o agent.HoldOrder) (agent.Verb, bool) {
 		if o.Verb == agent.Stop || o.Verb == agent.Cancel {

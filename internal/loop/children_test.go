@@ -25,7 +25,7 @@ func TestHowChildrenStand(t *testing.T) {
 		require.Equal(t, rests, c.rests(session), session)
 	}
 	require.Equal(t, []string{"s/a-1", "s/a-2"}, c.startedBy("t1.1"))
-	require.Equal(t, []bool{true, false}, []bool{c.keepEnd(at), c.keepEnd(c.LeaveBy)})
+	require.Equal(t, []bool{true, false}, []bool{c.blocksEnd(at), c.blocksEnd(c.LeaveBy)})
 	require.False(t, c.starting())
 	c.List[0].Outcome = &agent.Outcome{}
 	require.Equal(t, []any{1, true, false}, []any{c.countLive(), c.working(), c.anyBusy()})

@@ -9,9 +9,9 @@ import (
 )
 
 // Daemon is the part that knows whether a run that never completes has something to deal
-// with. One that has dealt with it is parked in place of an end, which no event ends by
-// itself: whatever comes stands in Messages, and from there the next thing is taken, one
-// at a time.
+// with. If it has nothing, it is parked instead of ended ([Park].Idle). What comes waits in
+// [Messages], from where the daemon takes one thing at a time: no event ends the park by
+// itself.
 type Daemon struct {
 	// Due means that it has something to deal with.
 	Due bool `json:"due,omitempty"`
@@ -82,8 +82,8 @@ func (s *step) endTask() {
 	s.idleOn()
 }
 
-// tidiesUp reports whether an idle daemon has yet to sum up what was said.
-func (s *step) tidiesUp() bool {
+// sumsUpWhenIdle reports whether an idle daemon has yet to sum up what was said.
+func (s *step) sumsUpWhenIdle() bool {
 	return s.ready() && s.idling() && s.Turn.Fresh == agent.CompactedForIdle && s.mayRest()
 }
 

@@ -54,7 +54,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 	}
 	s.rejectSome(r)
 	if !s.takeAside(in) {
-		s.rule(r)
+		s.applySpecRules(r)
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *step) looped(tool string) {
 	if s.Spec.OnLoop == agent.AskOnReached {
 		s.skipWaiting("the same call was made too often")
 	}
-	s.reached(err, s.Spec.OnLoop)
+	s.atLimit(err, s.Spec.OnLoop)
 }
 
 // rejectSome answers the calls that are not to be made whatever the rules say.

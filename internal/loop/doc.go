@@ -14,9 +14,12 @@
 // last has [Returned], the results become one message, in the calls' order, and
 // the next turn begins, until a reply without calls ends the run.
 //
-// What is in the log is written with [step.record], and the log's open tail is
-// sealed behind the run's back ([Seal], [Sealed]).
+// [step.record] writes an event to the log. The events that are not stored yet, the tail,
+// are sealed while the run goes on ([Seal], [Sealed]).
+//
+// docs/loop.md has the words, the transitions, the rules with their conditions, and what
+// happens when two things meet. Read it first.
 //
 // The machine runs inside replayed workflows: what it decides, and the sizes
-// that it decides by, may only change behind a version gate.
+// that it decides by, may only change with a new [Revision].
 package loop

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestThePageOnTheMachine(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	require.NoError(t, err)
 	text := string(raw)
-	for name, body := range map[string]string{"parts": partsTable(t), "machines": machines(), "rules": ruleList()} {
+	for name, body := range map[string]string{"parts": partsTable(t), "machines": machines(t), "rules": ruleTable(t)} {
 		block := regexp.MustCompile(`(?s)(<!-- generated: ` + name + ` -->\n).*?(<!-- end -->)`)
 		require.Regexp(t, block, text)
 		text = block.ReplaceAllStringFunc(text, func(string) string {
@@ -36,41 +37,82 @@ func TestThePageOnTheMachine(t *testing.T) {
 	require.Equal(t, text, string(raw), "run with -update and look at the difference")
 }
 
-func ruleList() string {
+// ruleTable lists the rules with their conditions in words. Prose that names a rule (rule
+// "…") names one of these.
+func ruleTable(t *testing.T) string {
 	var b strings.Builder
+	b.WriteString("| | rule | when |\n|---|---|---|\n")
+	known := map[string]bool{}
 	for i, r := range rules {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, r.name)
+		require.NotEmpty(t, r.cond, r.name)
+		known[r.name] = true
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, r.name, r.cond)
+	}
+	raw, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`rule "([^"]+)"`).FindAllSubmatch(raw, -1) {
+		require.True(t, known[string(m[1])], "the page names a rule that there is not: %s", m[1])
 	}
 	return b.String()
 }
 
-func machines() string {
-	return machine("A run's life", lifeMoves, New) + "\n" + machine("A turn", turnMoves, Ready) + "\n" + machine("A call", callMoves, Waiting)
+func machines(t *testing.T) string {
+	code := typed(t)
+	return machine(code, "A run's life", lifeMoves, New) + "\n" + machine(code, "A turn", turnMoves, Ready) + "\n" + machine(code, "A call", callMoves, Waiting)
 }
 
-// machine draws a table of transitions, and writes it out.
-func machine[P ~string](title string, moves transitions[P], first P) string {
+// machine draws a table of transitions, and writes it out with what each phase means.
+func machine[P ~string](code source, title string, moves transitions[P], first P) string {
 	name := func(p P) string {
 		return cmp.Or(string(p), map[string]string{"A run's life": "new", "A turn": "ready"}[title])
 	}
+	means := code.remarks(strings.TrimPrefix(fmt.Sprintf("%T", first), "loop."))
 	var drawn, rows strings.Builder
 	fmt.Fprintf(&drawn, "**%s**\n\n```mermaid\nstateDiagram-v2\n    [*] --> %s\n", title, name(first))
-	rows.WriteString("| from | to |\n|---|---|\n")
-	for _, from := range inOrder(moves, first) {
+	rows.WriteString("| phase | what it means | next |\n|---|---|---|\n")
+	order := inOrder(moves, first)
+	ends := func(p P) bool { return len(moves[p]) == 0 }
+	order = slices.Concat(slices.DeleteFunc(slices.Clone(order), ends), slices.DeleteFunc(order, func(p P) bool { return !ends(p) }))
+	for _, from := range order {
 		var names []string
 		for _, to := range moves[from] {
 			names = append(names, name(to))
 			fmt.Fprintf(&drawn, "    %s --> %s\n", name(from), name(to))
 		}
-		fmt.Fprintf(&rows, "| %s | %s |\n", name(from), strings.Join(names, ", "))
+		fmt.Fprintf(&rows, "| %s | %s | %s |\n", name(from), means[string(from)], cmp.Or(strings.Join(names, ", "), "nothing"))
 	}
 	return drawn.String() + "```\n\n" + rows.String()
 }
 
-// inOrder lists the phases that lead somewhere, as a run meets them.
+// remarks are the comments behind the constants of a type, by the constants' values.
+func (s source) remarks(typeName string) map[string]string {
+	all := map[string]string{}
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			if id, ok := spec.Type.(*ast.Ident); !ok || id.Name != typeName {
+				return true
+			}
+			value, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			if text, err := strconv.Unquote(value.Value); err == nil {
+				all[text] = strings.TrimSpace(spec.Comment.Text())
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// inOrder lists the phases of a machine, as a run meets them.
 func inOrder[P ~string](moves transitions[P], first P) (order []P) {
 	for queue := []P{first}; len(queue) > 0; queue = queue[1:] {
-		if p := queue[0]; len(moves[p]) > 0 && !slices.Contains(order, p) {
+		if p := queue[0]; !slices.Contains(order, p) {
 			order = append(order, p)
 			queue = slices.Concat(queue, moves[p])
 		}
@@ -82,7 +124,7 @@ func inOrder[P ~string](moves transitions[P], first P) (order []P) {
 func partsTable(t *testing.T) string {
 	code := typed(t)
 	var b strings.Builder
-	b.WriteString("| part | file | what it is |\n|---|---|---|\n")
+	b.WriteString("| part | file | what it does |\n|---|---|---|\n")
 	for _, name := range stateParts(code) {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, parts[name][0], said(code, name))
 	}
@@ -111,7 +153,7 @@ func stateParts(code source) (names []string) {
 	return names
 }
 
-// said is the first sentence of a type's comment, from "is" on.
+// said is what the first sentence of a part's comment says it does.
 func said(code source, name string) string {
 	for _, f := range code.files {
 		for _, d := range f.Decls {
@@ -121,7 +163,7 @@ func said(code source, name string) string {
 			}
 			if spec, ok := g.Specs[0].(*ast.TypeSpec); ok && spec.Name.Name == name {
 				sentence := new(doc.Package).Synopsis(g.Doc.Text())
-				return strings.TrimSuffix(strings.TrimPrefix(sentence, name+" is "), ".")
+				return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(sentence, name+" is "), "the part that "), ".")
 			}
 		}
 	}

@@ -116,7 +116,8 @@ func (s *step) stamped(err *agent.Error) *agent.Error {
 	return &e
 }
 
-// cancelled ends the run at once; one that is at its end stays as it is.
+// cancelled ends the run at once, whatever it is at (docs/loop.md has a table of the phases).
+// A run whose outcome is decided keeps it.
 func (s *step) cancelled(reason string) error {
 	if s.over() {
 		if s.verb == agent.Cancel {
@@ -165,7 +166,7 @@ func (s *step) end(status agent.Status, reason string, fill func(*agent.Outcome)
 	}
 	s.deliver(true) // the session's next run finds them in the log
 	s.record(agent.Event{Type: endEvents[status], Outcome: o})
-	s.live(Ending)
+	s.enterLife(Ending)
 }
 
 // stopWaiting forgets what the run waited for: nothing can be answered at an end.
@@ -179,7 +180,7 @@ func (s *step) stopWaiting() {
 
 // ended moves the run to Ended and completes the workflow.
 func (s *step) ended() {
-	s.live(Ended)
+	s.enterLife(Ended)
 	s.Rest.begin(s.At)
 	s.End.settles(s.tally().Add(s.Ledger.worst()))
 	s.reportEnd()

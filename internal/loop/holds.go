@@ -46,9 +46,9 @@ func (h Holds) from(side agent.HoldFrom) *agent.Hold {
 func (h Holds) own() *agent.Hold       { return h.from(agent.HoldOwn) }
 func (h Holds) inherited() *agent.Hold { return h.from(agent.HoldInherited) }
 
-// keepCalls reports whether no call may begin: an interrupt keeps all, and a pause those of
+// blockCalls reports whether no call may begin: an interrupt keeps all, and a pause those of
 // a run that rests.
-func (h Holds) keepCalls(resting bool) bool {
+func (h Holds) blockCalls(resting bool) bool {
 	return slices.ContainsFunc(h.List, func(one agent.Hold) bool { return resting || one.Verb == agent.Interrupt })
 }
 
@@ -215,7 +215,7 @@ func (s *step) holdLost(err *agent.Error) {
 		s.Rest.blame(agent.ByPolicy, string(err.Code), err.Message)
 		return
 	}
-	s.wait(agent.ByPolicy, string(err.Code), err.Message)
+	s.openSuspension(agent.ByPolicy, string(err.Code), err.Message)
 	n := s.nextHold()
 	s.addHold(agent.Hold{
 		ID: agent.HoldID(n), From: agent.HoldOwn, Session: s.Session, Verb: agent.Pause, Code: err.Code, Reason: err.Message, At: s.now(),
@@ -233,7 +233,7 @@ func (s *step) nextHold() int {
 func (s *step) addHold(h agent.Hold, n int, by agent.Initiator) {
 	h = bounded(h)
 	s.Holds.add(h, n)
-	s.wait(by, string(h.Verb), h.Reason)
+	s.openSuspension(by, string(h.Verb), h.Reason)
 	s.changed = true
 	s.tell(agent.Event{Type: agent.HoldLaid, Hold: &h})
 }
@@ -251,8 +251,9 @@ func (s *step) removeHold(side agent.HoldFrom) {
 	s.tell(agent.Event{Type: agent.HoldLifted, Hold: &h})
 }
 
-// giveUp gives up what is in flight and what was not begun; what comes back within the
-// grace is kept. What a person has let be made stays to be made.
+// giveUp begins to give up what is in flight: what comes back within the grace is kept, and
+// givenUp ends the grace. Calls that wait are skipped at once, but not those that a person
+// has approved or answered.
 func (s *step) giveUp(grace agent.Duration, why string) {
 	if grace == 0 {
 		grace = defaultGrace
@@ -276,8 +277,8 @@ func (s *step) giveUpForRoom() {
 	s.giveUp(0, "so much was said to the run that it had to begin a new history")
 }
 
-// givenUp ends the wait for what was in flight: a model call is dropped, a tool's outcome
-// is unknown.
+// givenUp is the end of a grace, or of a stop's time: nobody waits any more for what was in
+// flight. A model call is dropped, a tool's outcome is unknown.
 func (s *step) givenUp() {
 	why := s.End.endAbort().Why
 	s.chargeBlind()

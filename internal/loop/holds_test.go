@@ -17,11 +17,11 @@ func TestHoldsOfTwoSides(t *testing.T) {
 	h := Holds{}
 	h.add(own, 1)
 	h.add(above, 4)
-	require.Equal(t, []bool{false, true}, []bool{h.keepCalls(false), h.keepCalls(true)})
+	require.Equal(t, []bool{false, true}, []bool{h.blockCalls(false), h.blockCalls(true)})
 	own.Verb = agent.Interrupt
 	h.add(own, 2)
 	require.Len(t, h.List, 2)
-	require.True(t, h.keepCalls(false))
+	require.True(t, h.blockCalls(false))
 	require.Equal(t, agent.OwnedByParent, h.reasons(agent.ByOperator)[0].owner)
 	_, ok := h.remove(agent.HoldInherited)
 	require.True(t, ok)

@@ -79,8 +79,8 @@ func behind(tail []agent.Event, e agent.Event) []agent.Event {
 	return append(tail, e)
 }
 
-// stored is the last event that is in the store.
-func (l Log) stored() int64 { return l.Seq - int64(len(l.Tail)) }
+// storedTo is the last event that is in the store.
+func (l Log) storedTo() int64 { return l.Seq - int64(len(l.Tail)) }
 
 // open reports whether something is not sealed.
 func (l Log) open() bool { return len(l.Tail) > 0 }
@@ -88,17 +88,17 @@ func (l Log) open() bool { return len(l.Tail) > 0 }
 // long reports whether the tail is to be sealed while the run goes on.
 func (l Log) long() bool { return l.Bytes >= sealAt }
 
-// keepsRun reports whether the run has to wait for the store.
-func (l Log) keepsRun() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.Fault != nil) }
+// blocksTurns reports whether the run has to wait for the store.
+func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l.Fault != nil) }
 
 // canSeal reports whether a seal may begin: chunks are a chain, so there is one at a time,
 // and a store that has failed is given time.
 func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
 
-// carries reports whether the log has to be sealed before the state is carried over. The
+// mustSealToCarry reports whether the log has to be sealed before the state is carried over. The
 // little that comes after the first seal goes along: a run to which more is said than the
 // store can follow would go on in its old execution until the server ends that.
-func (l Log) carries() bool { return l.open() && (!l.Closed || !l.light()) }
+func (l Log) mustSealToCarry() bool { return l.open() && (!l.Closed || !l.light()) }
 
 // light reports whether the tail may go along into a new execution: a few short events.
 func (l Log) light() bool {

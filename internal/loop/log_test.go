@@ -20,7 +20,7 @@ func TestALogIsSealed(t *testing.T) {
 	require.False(t, l.canSeal(), "one at a time")
 	l.append(agent.Event{Seq: 4}, 10)
 	l.sealed(Sealed{Head: "h", Version: 1, Seq: 3}, false)
-	require.Equal(t, []any{int64(3), 10, "h", true, true}, []any{l.stored(), l.Bytes, l.Head, l.open(), l.canSeal()})
+	require.Equal(t, []any{int64(3), 10, "h", true, true}, []any{l.storedTo(), l.Bytes, l.Head, l.open(), l.canSeal()})
 	for _, wait := range []time.Duration{againFirst, 2 * againFirst, 4 * againFirst} {
 		l.seals()
 		l.dropSeal()

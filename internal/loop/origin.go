@@ -60,7 +60,7 @@ func (s *step) begin(in Begin) {
 	s.V, s.Session, s.Run = StateVersion, in.Session, in.Run
 	s.Origin.Started = s.At
 	s.Rest.begin(s.At)
-	s.live(Opening)
+	s.enterLife(Opening)
 	s.born(in.Birth)
 	if in.Err != nil {
 		s.Origin.refused(in.Start)
@@ -82,7 +82,7 @@ func (s *step) opened(in Opened) {
 	}
 	s.Origin.Imported = in.Imported
 	if s.Origin.Start.Import != "" {
-		s.live(Importing)
+		s.enterLife(Importing)
 		s.do(Import{ImportStep{Session: s.Session, Agent: s.Origin.Start.Agent, Digest: s.Origin.Start.Import}})
 		return
 	}
@@ -107,7 +107,7 @@ func (s *step) opened(in Opened) {
 	s.Budget.starts(s.Origin.Started)
 	old := in.Seq > 0 && in.State != in.Spec.StateVersion && s.Origin.Start.Carry != agent.CarryReset
 	if s.Origin.Start.From != nil || len(in.Behind) > 0 || old {
-		s.live(Locating)
+		s.enterLife(Locating)
 		s.Origin.Sources = in.Sources
 		s.locateStep(in.Behind)
 		return
@@ -142,7 +142,7 @@ func (s *step) located(in Located) {
 // none.
 func (s *step) list(sources []string) {
 	if len(sources) > 0 && s.End.Stopping == nil {
-		s.live(Listing)
+		s.enterLife(Listing)
 		s.do(List{ListStep{s.Session, s.Run, sources}})
 		return
 	}
@@ -193,7 +193,7 @@ func (s *step) first() {
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
 	for _, h := range s.Holds.List {
-		s.wait(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
+		s.openSuspension(agent.ByParent, string(h.Verb), h.Reason) // unless a suspension is open
 		s.record(agent.Event{Type: agent.HoldLaid, Hold: &h})
 	}
 	if s.Origin.Start.Carry == agent.CarryCompact && !anew {
@@ -209,7 +209,7 @@ func (s *step) first() {
 	rules := spec.Light()
 	s.Spec = &rules
 	s.Origin.dropStart()
-	s.live(Live)
+	s.enterLife(Live)
 }
 
 // tooLong refuses a start of which more would have to be kept than there is room for.
@@ -289,7 +289,7 @@ func (s *step) continued() {
 	s.Log.stays()
 	s.Rest.markCarried()
 	if s.Life == Carrying { // else it was imported as it stood
-		s.live(Live)
+		s.enterLife(Live)
 	}
 }
 

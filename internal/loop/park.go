@@ -160,7 +160,7 @@ func absolute(c agent.Conditions, now time.Time) agent.Conditions {
 // park makes the run wait for conditions.
 func (s *step) park(c agent.Conditions, by agent.Initiator, reason string) {
 	s.Park, s.changed = &Park{Conditions: absolute(c, s.now()), Size: conditionsInJSON(c)}, true
-	s.wait(by, "park", reason)
+	s.openSuspension(by, "park", reason)
 }
 
 // idleOn parks a daemon until something comes; wakeIdle looks whether it has already.

@@ -8,19 +8,19 @@ import (
 // Life is where a run stands between its beginning and its end.
 type Life string
 
-// The phases of a run's life.
+// The phases of a run's life. docs/loop.md shows these remarks, and those of the phases below.
 const (
-	New       Life = ""
-	Opening   Life = "opening"   // waits for the Spec and the session's head
+	New       Life = ""          // before the first input
+	Opening   Life = "opening"   // waits for the Spec and the head of the session's log
 	Locating  Life = "locating"  // waits for the point in the log where the run begins
 	Importing Life = "importing" // waits for the state of a run that was suspended elsewhere
 	Listing   Life = "listing"   // waits for the tools of the Spec's sources
-	Live      Life = "live"      // takes turns, or waits for somebody
-	Carrying  Life = "carrying"  // waits for the last seal before a new execution
-	Draining  Life = "draining"  // waits for the sub-agents that a stop ends
-	Folding   Life = "folding"   // waits for the handoff
+	Live      Life = "live"      // takes turns, or rests
+	Carrying  Life = "carrying"  // between two executions: waits for the last seal before continue-as-new
+	Draining  Life = "draining"  // waits for the sub-agents that a stop has told to stop
+	Folding   Life = "folding"   // waits for the handoff of a stop
 	Ending    Life = "ending"    // waits for the run's last seal
-	Ended     Life = "ended"
+	Ended     Life = "ended"     // the workflow completes
 )
 
 // TurnPhase is where the turn of a live run stands.
@@ -28,10 +28,10 @@ type TurnPhase string
 
 // The phases of a turn.
 const (
-	Ready   TurnPhase = ""        // no turn is in progress
+	Ready   TurnPhase = ""        // between two turns
 	Asking  TurnPhase = "asking"  // waits for the model's reply
-	Working TurnPhase = "working" // waits for the turn's calls
-	Summing TurnPhase = "summing" // waits for the model's summary
+	Working TurnPhase = "working" // waits for the tool calls of the reply
+	Summing TurnPhase = "summing" // waits for a summary of the model: no turn, and no tools
 )
 
 // CallState is where a tool call stands.
@@ -39,11 +39,11 @@ type CallState string
 
 // The states of a call.
 const (
-	Waiting  CallState = "waiting"  // for a slot, the end of a hold or a grace, the turn's other approvals, or a grant of agents
-	Awaiting CallState = "awaiting" // the answer to its request
-	Below    CallState = "below"    // sub-agents
-	Active   CallState = "running"
-	Done     CallState = "done"
+	Waiting  CallState = "waiting"  // waits until nothing keeps it from beginning
+	Awaiting CallState = "awaiting" // waits for the answer to its request
+	Below    CallState = "below"    // waits for sub-agents
+	Active   CallState = "running"  // a tool is at work
+	Done     CallState = "done"     // has its one result
 )
 
 // transitions lists where each phase of a machine may lead.

@@ -77,9 +77,9 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 	return parked
 }
 
-// rule applies the Spec's rules to the calls that are left: deny over ask over
+// applySpecRules applies the Spec's rules to the calls that are left: deny over ask over
 // allow. A call that the client carries out is asked for.
-func (s *step) rule(r agent.Reply) {
+func (s *step) applySpecRules(r agent.Reply) {
 	made := map[string]int{}
 	for _, t := range s.Calls.own() {
 		made[t.Tool] = t.Calls

@@ -302,8 +302,8 @@ func (k reckoning) unspent(r agent.Resource) (n int64) {
 	return n
 }
 
-// leftOwn is what the run's own limits leave, and leftAbove what it was granted: of both
-// that which was granted below is not left.
+// leftOwn is what the run's own limits leave, and leftAbove what its grant leaves. What the
+// sub-agents were granted and have not used counts as gone from both.
 func (k reckoning) leftOwn(r agent.Resource) int64 {
 	if k.allowance[r] == agent.NotBounded {
 		return plenty

@@ -197,7 +197,7 @@ func (r Request) memo() agent.MemoRequest {
 // askAs opens a request and returns its id.
 func (s *step) askAs(o Request, p agent.Patience, by agent.Initiator, cause string) string {
 	r := &o.Request
-	s.wait(by, cause, r.Text)
+	s.openSuspension(by, cause, r.Text)
 	s.Numbers.Request++
 	r.ID, r.Session, r.Run, r.Suspension, r.Agent = agent.RequestID(s.Numbers.Request), s.Session, s.Run, s.Rest.Wait.ID, s.agent()
 	r.Opened = s.now()
@@ -231,8 +231,8 @@ func (s *step) askLimit(err *agent.Error) {
 	}}.sized(""), p, agent.ByPolicy, string(err.Code))
 }
 
-// decided closes a request that nobody answered.
-func (s *step) decided(id, how string) {
+// closeUnanswered closes a request that nobody answered.
+func (s *step) closeUnanswered(id, how string) {
 	s.changed = true
 	s.Requests.close(Decided{ID: id, How: how, At: s.now()})
 }
@@ -256,7 +256,7 @@ func (s *step) tickRequests() {
 // expire decides a request by its deadline.
 func (s *step) expire(r Request) {
 	s.record(agent.Event{Type: agent.RequestExpired, Answer: &agent.Answered{Request: r.ID, Decision: r.Default}})
-	s.decided(r.ID, "decided by its deadline")
+	s.closeUnanswered(r.ID, "decided by its deadline")
 	s.resumed = agent.Resumed{Cause: agent.ByTimeout}
 	i := s.Calls.find(r.CallID)
 	switch {

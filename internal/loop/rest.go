@@ -96,8 +96,8 @@ func (r *Rest) close(at time.Time) (rested time.Duration) {
 	return rested
 }
 
-// wait opens a suspension, unless one is open.
-func (s *step) wait(by agent.Initiator, cause, reason string) {
+// openSuspension opens a suspension, unless one is open.
+func (s *step) openSuspension(by agent.Initiator, cause, reason string) {
 	if s.Rest.Wait != nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (s *step) tellSuspended() {
 // is suspended. A run that nothing but an ancestor's hold keeps is stored later, when it
 // looks for its parent: a whole tree would write at once.
 func (s *step) stored() bool {
-	return s.heldAboveOnly() || s.Log.stored() >= s.Rest.Wait.Seq
+	return s.heldAboveOnly() || s.Log.storedTo() >= s.Rest.Wait.Seq
 }
 
 // heldAboveOnly reports whether nothing but an ancestor's hold keeps the run.
@@ -151,8 +151,8 @@ func (s *step) heldAboveOnly() bool {
 	return s.Parent.Birth != nil && len(s.Requests.Open) == 0 && s.Park == nil && s.Holds.own() == nil && s.Holds.any()
 }
 
-// goOn closes the suspension. One that never came to a rest was withdrawn.
-func (s *step) goOn() {
+// closeSuspension closes the suspension. One that never came to a rest was withdrawn.
+func (s *step) closeSuspension() {
 	id, rested := s.Rest.Wait.ID, s.Rest.resting()
 	s.Rest.close(s.At)
 	if !rested {

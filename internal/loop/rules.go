@@ -6,9 +6,11 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// A rule is one thing that the run does by itself: when says under which condition.
+// A rule is one thing that the run does by itself: when decides whether it applies, and cond
+// says the same to readers of docs/loop.md.
 type rule struct {
 	name string
+	cond string
 	when func(*step) bool
 	then func(*step)
 }
@@ -17,62 +19,128 @@ type rule struct {
 // and then they are tried from the top again, until none applies. docs/loop.md lists
 // them.
 var rules = []rule{
-	{"go on when what a parked run waits for has come", (*step).unparks, (*step).unpark},
-	{"close the suspension when no reason is left", func(s *step) bool {
-		return s.Rest.Wait != nil && !s.over() && !s.waits()
-	}, (*step).goOn},
+	{"go on when what a parked run waits for has come",
+		"parked, and what the run waits for has come; for an idle daemon that is anything to deal with. No hold, no stop",
+		(*step).unparks, (*step).unpark},
+	{"close the suspension when no reason is left",
+		"a suspension is open, and no reason to wait is left or a stop has come",
+		func(s *step) bool {
+			return s.Rest.Wait != nil && !s.over() && !s.waits()
+		}, (*step).closeSuspension},
 
-	{"begin the next call that may begin", func(s *step) bool { return s.works() && s.nextCall() >= 0 }, (*step).beginCall},
-	{"end the turn when every call is done", func(s *step) bool { return s.works() && s.Calls.done() }, (*step).endCalls},
-	{"give up what is in flight when the history is nearly full", func(s *step) bool {
-		return s.NearHistoryLimit && s.End.Aborting == nil && s.End.Stopping == nil && s.inFlight()
-	}, (*step).giveUpForRoom},
+	{"begin the next call that may begin",
+		"working, and nothing keeps a call that waits (see below)",
+		func(s *step) bool { return s.works() && s.nextCall() >= 0 }, (*step).beginCall},
+	{"end the turn when every call is done",
+		"working, and every call has its result",
+		func(s *step) bool { return s.works() && s.Calls.done() }, (*step).endCalls},
+	{"give up what is in flight when the history is nearly full",
+		"something is in flight, and the history is over 40,000 events or 30 MB. No grace, no stop. The grace is 5 seconds",
+		func(s *step) bool {
+			return s.NearHistoryLimit && s.End.Aborting == nil && s.End.Stopping == nil && s.inFlight()
+		}, (*step).giveUpForRoom},
 
-	{"seal the log before a new execution", func(s *step) bool { return s.Life == Carrying && s.Log.carries() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
-	{"seal the log of a run that ends", func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.sealStep(true) }},
-	{"end when all is stored and no sub-agent works", func(s *step) bool {
-		return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.keepEnd(s.At)
-	}, (*step).ended},
+	{"seal the log before a new execution",
+		"carrying, and the tail is not stored. After the first seal, a tail of few short events may go along",
+		func(s *step) bool { return s.Life == Carrying && s.Log.mustSealToCarry() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
+	{"seal the log of a run that ends",
+		"ending, and the tail is not stored",
+		func(s *step) bool { return s.Life == Ending && s.Log.open() && s.Log.canSeal() }, func(s *step) { s.sealStep(true) }},
+	{"end when all is stored and no sub-agent works",
+		"ending, all is stored, and every sub-agent has ended or had 10 seconds for it",
+		func(s *step) bool {
+			return s.Life == Ending && s.Log.Sealing == 0 && !s.Log.open() && !s.Children.blocksEnd(s.At)
+		}, (*step).ended},
 
-	{"fold when the sub-agents have drained", func(s *step) bool {
-		return s.Life == Draining && (!s.Children.working() || s.End.Stopping.over(s.At))
-	}, (*step).fold},
-	{"sum up, drain and fold when a stop has come", func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).sumUp},
-	{"carry over when the history is long, or the run rests for long", (*step).carriesOver, func(s *step) { s.live(Carrying) }},
+	{"fold when the sub-agents have drained",
+		"draining, and every sub-agent has ended or the stop's deadline is over",
+		func(s *step) bool {
+			return s.Life == Draining && (!s.Children.working() || s.End.Stopping.over(s.At))
+		}, (*step).fold},
+	{"sum up, drain and fold when a stop has come",
+		"ready, and a stop is in progress. Once a turn has begun the model sums up, then sub-agents that work drain. After the deadline only the fold is left",
+		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).sumUp},
+	{"carry over when the history is long, or the run rests for long",
+		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
+		(*step).carriesOver, func(s *step) { s.enterLife(Carrying) }},
 
-	{"sum up when a daemon becomes idle", (*step).tidiesUp, func(s *step) { s.summarise(SumFresh) }},
-	{"stop at a limit", func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.reached(s.limit(), s.Spec.OnLimit) }},
-	{"stop at a limit that a sub-agent waits for", func(s *step) bool { return s.limitBelow() != nil }, func(s *step) { s.reached(s.limitBelow(), s.Spec.OnLimit) }},
-	{"begin anew from a summary", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
-	{"begin the next turn", func(s *step) bool { return s.mayTurn() && !s.Log.keepsRun() }, (*step).nextTurn},
+	{"sum up when a daemon becomes idle",
+		"ready, a daemon with `compact` idles, and no suspension is open yet",
+		(*step).sumsUpWhenIdle, func(s *step) { s.summarise(SumFresh) }},
+	{"stop at a limit",
+		"ready, no reason to wait, and one of the run's own limits is used up",
+		func(s *step) bool { return s.mayTurn() && s.limit() != nil }, func(s *step) { s.atLimit(s.limit(), s.Spec.OnLimit) }},
+	{"stop at a limit that a sub-agent waits for",
+		"a sub-agent rests for what one of the run's own limits has used up. Nothing in flight, no hold, nobody asked yet",
+		func(s *step) bool { return s.limitBelow() != nil }, func(s *step) { s.atLimit(s.limitBelow(), s.Spec.OnLimit) }},
+	{"begin anew from a summary",
+		"as the next rule, and a summary was asked for (`fresh`, `carry: compact`, a park's time)",
+		func(s *step) bool { return s.mayTurn() && !s.Log.blocksTurns() && s.Turn.Fresh != "" }, func(s *step) { s.summarise(SumFresh) }},
+	{"begin the next turn",
+		"ready, no reason to wait, no stop. With over 1 MB that the store lags behind, the run waits for the store",
+		func(s *step) bool { return s.mayTurn() && !s.Log.blocksTurns() }, (*step).nextTurn},
 
-	{"grant what a sub-agent asks for", func(s *step) bool { i, _ := s.served(); return !s.over() && i >= 0 }, (*step).grantBelow},
-	{"tell a sub-agent that no more agents are granted", func(s *step) bool { return !s.over() && s.denied() >= 0 }, (*step).denyBelow},
-	{"recall what sub-agents do not use", func(s *step) bool { return s.recalled() >= 0 }, (*step).recallBelow},
-	{"give back what is not used", (*step).givesBack, (*step).giveBack},
-	{"ask above for more", (*step).asksAbove, (*step).askAbove},
+	{"grant what a sub-agent asks for",
+		"a sub-agent asks, and enough is left: for one that rests, some of all that it lacks",
+		func(s *step) bool { i, _ := s.served(); return !s.over() && i >= 0 }, (*step).grantBelow},
+	{"tell a sub-agent that no more agents are granted",
+		"a sub-agent asks for agents, and no limit here or above allows one",
+		func(s *step) bool { return !s.over() && s.denied() >= 0 }, (*step).denyBelow},
+	{"recall what sub-agents do not use",
+		"a sub-agent has what is missed here, or what the parent recalls, and was not asked yet",
+		func(s *step) bool { return s.recalled() >= 0 }, (*step).recallBelow},
+	{"give back what is not used",
+		"the parent recalls, and no model call is in flight",
+		(*step).givesBack, (*step).giveBack},
+	{"ask above for more",
+		"the run's grant is what binds, and the parent was not asked yet, or less urgently",
+		(*step).asksAbove, (*step).askAbove},
 
-	{"open a suspension when every sub-agent rests", func(s *step) bool { return s.mayRest() && s.childrenRest() }, func(s *step) {
-		s.wait(agent.ByPolicy, "children", "")
-	}},
-	{"open a suspension when the run waits for a grant", func(s *step) bool { return s.mayRest() && s.short() && s.idle() }, func(s *step) {
-		s.wait(agent.ByPolicy, "budget", "")
-	}},
-	{"open a suspension when a daemon is idle", func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
-		s.wait(agent.BySelf, causeIdle, "")
-	}},
-	{"skip a call that is too long to be kept while the run rests", func(s *step) bool { return s.comesToRest() && s.overlong() >= 0 }, func(s *step) {
-		s.skip(s.overlong(), tooLongToKeep)
-	}},
-	{"suspend when nothing is in flight", (*step).comesToRest, (*step).suspend},
-	{"take back that the run is suspended when that is not stored", func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
-	{"seal the log of a run that is suspended", func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.sealStep(false) }},
-	{"tell that the run is suspended, or what it waits for now", func(s *step) bool {
-		return s.suspends() && s.stored() && (!s.Rest.saved() || s.changed)
-	}, (*step).tellSuspended},
-	{"store what waits for a daemon that rests", func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.sealStep(false) }},
-	{"seal a long tail while the run goes on", func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
-	{"hand the state on to a new execution", func(s *step) bool { return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.carries() }, (*step).handOn},
+	{"open a suspension when every sub-agent rests",
+		"the turn waits for sub-agents alone, and each of these is suspended. None for a grant",
+		func(s *step) bool { return s.mayRest() && s.childrenRest() }, func(s *step) {
+			s.openSuspension(agent.ByPolicy, "children", "")
+		}},
+	{"open a suspension when the run waits for a grant",
+		"nothing is in flight, and the run lacks what only a grant or a return can bring",
+		func(s *step) bool { return s.mayRest() && s.short() && s.idle() }, func(s *step) {
+			s.openSuspension(agent.ByPolicy, "budget", "")
+		}},
+	{"open a suspension when a daemon is idle",
+		"nothing is in flight, and a daemon has nothing to deal with",
+		func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
+			s.openSuspension(agent.BySelf, causeIdle, "")
+		}},
+	{"skip a call that is too long to be kept while the run rests",
+		"a suspension is open, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
+		func(s *step) bool { return s.comesToRest() && s.overlong() >= 0 }, func(s *step) {
+			s.skip(s.overlong(), tooLongToKeep)
+		}},
+	{"suspend when nothing is in flight",
+		"a suspension is open, and nothing is in flight. A sub-agent that the turn waits for and that works counts, unless the run is held",
+		(*step).comesToRest, (*step).suspend},
+	{"take back that the run is suspended when that is not stored",
+		"an ancestor's hold alone needed no store, and now there is another reason",
+		func(s *step) bool { return s.suspends() && s.Rest.saved() && !s.stored() }, (*step).unsaved},
+	{"seal the log of a run that is suspended",
+		"at rest, and `run.suspended` is not stored. Not while carrying, nor for an ancestor's hold alone",
+		func(s *step) bool { return s.suspends() && !s.stored() && s.mayStore() }, func(s *step) { s.sealStep(false) }},
+	{"tell that the run is suspended, or what it waits for now",
+		"at rest and stored, and not told yet or no longer what listings show",
+		func(s *step) bool {
+			return s.suspends() && s.stored() && (!s.Rest.saved() || s.changed)
+		}, (*step).tellSuspended},
+	{"store what waits for a daemon that rests",
+		"suspended, and the store lacks an event that waits",
+		func(s *step) bool { return s.suspends() && s.Rest.saved() && s.Log.Behind && s.mayStore() }, func(s *step) { s.sealStep(false) }},
+	{"seal a long tail while the run goes on",
+		"the tail is over 256 KB",
+		func(s *step) bool { return !s.over() && s.Log.long() && s.Log.canSeal() }, func(s *step) { s.sealStep(false) }},
+	{"hand the state on to a new execution",
+		"carrying, and nothing is left that must be sealed",
+		func(s *step) bool {
+			return s.Life == Carrying && !s.handedOn && s.Log.Sealing == 0 && !s.Log.mustSealToCarry()
+		}, (*step).handOn},
 }
 
 // maxFired is more rules than one input can make apply: past it two rules undo each other.
@@ -123,12 +191,22 @@ func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
 // inFlight reports whether the model or a tool is at work for the run.
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
 
-// carriesOver reports whether the run goes on in a new execution: it rests, or is between
-// two turns, or what it has yet to call has no room in this history; and no call waits for
-// a sub-agent.
+// carriesOver reports whether the run goes on in a new execution. A run that is being
+// stopped ends in this one.
 func (s *step) carriesOver() bool {
-	kept := s.NearHistoryLimit && s.End.Stopping == nil && s.Calls.active() == 0
-	between := s.ready() && s.End.Stopping == nil || s.works() && (s.Rest.resting() || kept)
 	due := s.Full || reached(s.Rest.carryAt(), s.At)
-	return between && due && !s.foreground()
+	return due && s.End.Stopping == nil && s.mayCarry() && !s.foreground()
+}
+
+// mayCarry reports whether the run has nothing in flight whose result a new execution would
+// miss: it is between two turns, or at rest, or its calls that wait have no room in this
+// history. What a sub-agent brings is another question (see foreground).
+func (s *step) mayCarry() bool {
+	switch {
+	case s.ready():
+		return true
+	case s.works():
+		return s.Rest.resting() || s.NearHistoryLimit && s.Calls.active() == 0
+	}
+	return false
 }

@@ -236,7 +236,7 @@ func (s *step) progress() string {
 	return strings.Join(lines, "\n")
 }
 
-// reasons is the grant that the run waits for.
+// shareReasons is the grant that the run waits for.
 func (s State) shareReasons() reasons {
 	if !s.short() {
 		return nil

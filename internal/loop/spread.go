@@ -111,15 +111,15 @@ func (s *step) heldAbove(o agent.HoldOrder) error {
 	s.Holds.told(o.Heard)
 	old, want := s.Holds.inherited(), strongest(o.Held)
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
-	known := old == nil || knows(o.Heard, heardOf(*old))
+	current := old == nil || knows(o.Heard, heardOf(*old)) // the parent knows the hold that is on the run
 	for _, h := range o.Heard {
 		if s.above(h.Session) { // of others no step of this run asks
 			s.Holds.hear(h)
 		}
 	}
 	switch {
-	case s.End.Stopping != nil || !known:
-		return nil // a stop is stronger; or a step has met a later hold, which is on its way
+	case s.End.Stopping != nil || !current:
+		return nil // a stop is stronger; or a step has met a later hold, and the order for that is on its way
 	case old != nil && want != nil && heardOf(*old) == heardOf(*want):
 		s.Holds.explain(want.By, want.Reason)
 		return nil

@@ -53,8 +53,8 @@ type step struct {
 
 func (s *step) do(effects ...Effect) { s.effects = append(s.effects, effects...) }
 
-// live, turn and call change a phase of the run, of its turn and of a call.
-func (s *step) live(to Life) { enter(lifeMoves, &s.Life, to) }
+// enterLife moves the run to another phase of its life.
+func (s *step) enterLife(to Life) { enter(lifeMoves, &s.Life, to) }
 
 // receive gives an input to the one that handles it. An input that its phase does not
 // wait for is late: the run went on, or ended, without it.

@@ -119,7 +119,7 @@ func (s *step) dropRequests() {
 		if i := s.Calls.find(r.CallID); i >= 0 {
 			s.skip(i, whyStopped+" before this was answered")
 		}
-		s.decided(r.ID, "closed by the run's stop")
+		s.closeUnanswered(r.ID, "closed by the run's stop")
 	}
 }
 
@@ -171,7 +171,7 @@ func (s *step) sumUp() {
 	case !p.Summed && s.Turn.N > 0 && !late:
 		s.summarise(SumHandoff)
 	case s.Children.working() && !late:
-		s.live(Draining)
+		s.enterLife(Draining)
 	default:
 		s.fold()
 	}
@@ -179,7 +179,7 @@ func (s *step) sumUp() {
 
 // fold asks for the handoff, made of what the run knows for sure.
 func (s *step) fold() {
-	s.live(Folding)
+	s.enterLife(Folding)
 	s.do(Fold{Known: s.known(), Said: s.End.Stopping.Said, Children: s.Children.List})
 }
 

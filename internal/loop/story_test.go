@@ -48,6 +48,7 @@ type player struct {
 	state State
 	now   time.Time
 	full  bool
+	last  bool  // the history is nearly full
 	moved State // of a run that was suspended elsewhere
 	ended State // of the session's run before
 	wrong error // why the last input was refused; nil where it was taken
@@ -77,6 +78,9 @@ func (p *player) line(line string) {
 	case "full":
 		p.full = true
 		return
+	case "nearly-full":
+		p.full, p.last = true, true
+		return
 	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
 		p.moved = exported(p.t, p.state)
 		p.state = State{}
@@ -87,7 +91,7 @@ func (p *player) line(line string) {
 		p.state = State{}
 		return
 	case "fresh": // a new execution, whose history is short; its state went over the wire
-		p.full = false
+		p.full, p.last = false, false
 		raw, err := json.Marshal(p.state)
 		require.NoError(p.t, err)
 		p.state = State{}
@@ -98,11 +102,15 @@ func (p *player) line(line string) {
 	p.step(p.input(verb, rest))
 }
 
+func (p *player) moment() Moment {
+	return Moment{At: p.now, Full: p.full, NearHistoryLimit: p.last}
+}
+
 func (p *player) step(in Input) {
 	before := p.state
-	done, err := take(p.state, Moment{At: p.now, Full: p.full}, in)
+	done, err := take(p.state, p.moment(), in)
 	if p.wrong = err; err != nil {
-		next, effects, _ := Step(p.state, Moment{At: p.now, Full: p.full}, in)
+		next, effects, _ := Step(p.state, p.moment(), in)
 		require.Equal(p.t, before, next, "a refusal leaves the state as it was")
 		require.Empty(p.t, effects)
 		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)

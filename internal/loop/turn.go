@@ -196,8 +196,8 @@ func (s *step) fresh() {
 	}
 }
 
-// reached fails the run at a limit, or asks what to do.
-func (s *step) reached(err *agent.Error, on agent.OnReached) {
+// atLimit fails the run at a limit, or asks what to do.
+func (s *step) atLimit(err *agent.Error, on agent.OnReached) {
 	if on == agent.AskOnReached {
 		s.askLimit(err)
 		return

@@ -77,7 +77,8 @@ func (v *Verbs) refused(r agent.RefusedVerb) {
 	}
 }
 
-// said obeys a verb, or refuses it before anything changes.
+// said obeys a verb, or refuses it before anything changes. A known id comes before all else,
+// also before the run's end: the first answer is good for ever. A refusal is not remembered.
 func (s *step) said(in Said) error {
 	sum := ""
 	if in.ID != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // Budget is the part that knows what the run itself has used and what its own limits
-// allow. What its sub-agents use, and what the one above allows, is in [Ledger].
+// allow. What its sub-agents use, and what the parent allows, is in [Ledger].
 type Budget struct {
 	Limits agent.Limits `json:"limits,omitzero"`
 	Usage  agent.Usage  `json:"usage"`
@@ -337,7 +337,7 @@ func (s State) room() (room agent.Amounts) {
 	return room
 }
 
-// netGrant is what the one above has granted, less what was given back.
+// netGrant is what the parent has granted, less what was given back.
 func (s State) netGrant() agent.Amounts {
 	net := agent.Limits{}.Amounts()
 	if a := s.Ledger.Above; a != nil {

@@ -188,7 +188,7 @@ func (c *Children) keep() {
 	}
 }
 
-// add remembers a child that is started, in place of the oldest that have ended.
+// add remembers a child that is started, instead of the oldest that have ended.
 func (c *Children) add(one Child) {
 	ended := len(c.List) - c.countLive()
 	c.List = slices.DeleteFunc(c.List, func(old Child) bool {

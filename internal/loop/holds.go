@@ -69,7 +69,7 @@ func bounded(one agent.Hold) agent.Hold {
 	return one
 }
 
-// add puts a hold in the place of a weaker one from the same side.
+// add puts a hold on the run. It replaces the hold from the same side.
 func (h *Holds) add(one agent.Hold, n int) {
 	h.List = slices.DeleteFunc(h.List, func(old agent.Hold) bool { return old.From == one.From })
 	h.List = append(h.List, one)

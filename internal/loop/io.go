@@ -129,7 +129,7 @@ type (
 		Hold *agent.Heard
 		// Set are keys of the session's state that the call has set.
 		Set map[string]json.RawMessage
-		// Ask is what the tool asks a person, in the place of a result.
+		// Ask is what the tool asks a person, instead of a result.
 		Ask *agent.ToolQuestion
 		// Relisted is set where the tool's source has other tools now.
 		Relisted *agent.Relisted
@@ -260,7 +260,7 @@ type (
 		To     int64
 		Within bool
 	}
-	// Wake asks for a [Tick] at a time, in the place of the one that was asked for
+	// Wake asks for a [Tick] at a time, instead of the one that was asked for
 	// before; a zero time asks for none.
 	Wake struct {
 		At  time.Time
@@ -292,7 +292,7 @@ type (
 		Background                    bool
 		Birth                         agent.Birth
 	}
-	// TellChild and TellParent pass on to a run below, or to the one above.
+	// TellChild and TellParent pass on to a sub-agent, or to the parent.
 	TellChild struct {
 		Session string
 		Order   agent.HoldOrder

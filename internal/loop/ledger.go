@@ -9,10 +9,10 @@ import (
 // Ledger is the part that shares what limits bound between a run and its sub-agents: what
 // was granted to it from above, and what it has granted below. All its numbers are sums
 // over a run's life that never fall, and each is written on one side only: what was granted
-// by the one above, what was returned and spent by the one below. So a message that comes
-// late, twice or not at all makes the one above think that more is reserved than is.
+// by the parent, what was returned and spent by the sub-agent. So a message that comes
+// late, twice or not at all makes the parent think that more is reserved than is.
 type Ledger struct {
-	// Above is the run's account with the one above; nil if no limit above bounds it.
+	// Above is the run's account with the parent; nil if no limit above bounds it.
 	Above *Share `json:"above,omitempty"`
 	// Accounts are those of sub-agents that may still work, and Gone is what the others
 	// have used.
@@ -20,13 +20,13 @@ type Ledger struct {
 	Gone     agent.Tally `json:"gone,omitzero"`
 }
 
-// Share is a run's account with the one above it, as the run knows it.
+// Share is a run's account with its parent, as the run knows it.
 type Share struct {
 	Granted  agent.Amounts `json:"granted"`
 	Returned agent.Amounts `json:"returned,omitzero"`
 	// Asked is what the run has asked for and not got: 1 early, 2 when it had nothing left.
 	Asked agent.Amounts `json:"asked,omitzero"`
-	// Recalled means that the one above wants back what is not used.
+	// Recalled means that the parent wants back what is not used.
 	Recalled bool `json:"recalled,omitempty"`
 	// Denied means that no more agents are granted.
 	Denied bool `json:"denied,omitempty"`
@@ -146,7 +146,7 @@ func (l Ledger) worst() agent.Tally {
 	return t
 }
 
-// takeGrant takes what the one above says, and reports whether that is news.
+// takeGrant takes what the parent says, and reports whether that is news.
 func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
 	a := l.Above
 	was := *a
@@ -164,14 +164,14 @@ func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
 	return *a != was
 }
 
-// asks remembers what is asked of the one above.
+// asks remembers what is asked of the parent.
 func (l *Ledger) asks(levels agent.Amounts) {
 	for n := range levels {
 		l.Above.Asked[n] = max(l.Above.Asked[n], levels[n])
 	}
 }
 
-// gives returns what is not used to the one above; done means that no more will come.
+// gives returns what is not used to the parent; done means that no more will come.
 func (l *Ledger) gives(back agent.Amounts, done bool) {
 	for n := range back {
 		l.Above.Returned[n] += back[n]

@@ -28,7 +28,7 @@ type Log struct {
 	Behind bool `json:"behind,omitempty"`
 	// Kept are the events that wait and that the store has.
 	Kept []agent.Kept `json:"kept,omitempty"`
-	// Closed means that a run which goes on in a new execution has sealed what there was.
+	// Closed means that the carry-over in progress has had its seal: a light tail may go along.
 	Closed bool `json:"closed,omitempty"`
 	// Fault is why the last attempt to seal failed, Tries how many did in a row, and
 	// Again when the next is made.
@@ -95,9 +95,9 @@ func (l Log) blocksTurns() bool { return l.Bytes > waitAt && (l.Sealing > 0 || l
 // and a store that has failed is given time.
 func (l Log) canSeal() bool { return l.Sealing == 0 && l.Again.IsZero() }
 
-// mustSealToCarry reports whether the log has to be sealed before the state is carried over. The
-// little that comes after the first seal goes along: a run to which more is said than the
-// store can follow would go on in its old execution until the server ends that.
+// mustSealToCarry reports whether the log has to be sealed before the state is carried over.
+// After one seal a light tail goes along instead: a run to which more is said than the store
+// can follow would never leave its execution, until the server ends that.
 func (l Log) mustSealToCarry() bool { return l.open() && (!l.Closed || !l.light()) }
 
 // light reports whether the tail may go along into a new execution: a few short events.

@@ -204,7 +204,7 @@ func (s *step) first() {
 		s.park(*s.Origin.Start.Park, agent.ByOperator, "")
 	}
 	if spec.Redact {
-		s.do(Publish{}) // in the place of what it was started with
+		s.do(Publish{}) // instead of what it was started with
 	}
 	rules := spec.Light()
 	s.Spec = &rules

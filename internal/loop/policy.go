@@ -125,7 +125,7 @@ func (s *step) patience() agent.Patience {
 	return p
 }
 
-// ruling is the strictest of the rules that match; the zero rule where none does.
+// ruling is the strictest of the rules that match; the zero rule if none does.
 // Of rules that ask, one that not everybody may answer is the stricter.
 func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
 	most := 0

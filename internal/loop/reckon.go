@@ -92,8 +92,9 @@ func (s State) couldUseNothing() bool {
 // short reports whether the run lacks something.
 func (s State) short() bool { return s.lacks() != agent.Amounts{} }
 
-// wantsAbove is what the run would have from above for itself and for those below it, and how
-// much it needs it.
+// wantsAbove is what the run would have from its parent for itself and for its sub-agents, and
+// how urgently (askLow, askDry). It wants only what its grant bounds: the parent can't give
+// what the run's own limits bound.
 func (s *step) wantsAbove() (wants, level agent.Amounts) {
 	if s.Ledger.Above == nil || s.over() || s.End.Stopping != nil {
 		return wants, level
@@ -108,7 +109,7 @@ func (s *step) wantsAbove() (wants, level agent.Amounts) {
 		}
 	}
 	for r := range agent.Resources {
-		want(r, short[r], askDry)
+		want(r, short[r], askDry) // for its own next step
 		for _, a := range k.Accounts {
 			if k.left(r) > 0 {
 				break // they are granted from that
@@ -119,7 +120,7 @@ func (s *step) wantsAbove() (wants, level agent.Amounts) {
 			}
 			want(r, a.Wants[r], how)
 		}
-		if s.asksAhead(r) {
+		if s.asksAhead(r) { // for its own next turn
 			want(r, s.Budget.Last[r], askLow)
 		}
 	}
@@ -230,7 +231,7 @@ func (s *step) mayRecall(a Account, r agent.Resource) bool {
 	return !a.Recalled && a.unspent(r) > 0 && s.begunBelow(a)
 }
 
-// givesBack reports whether the run returns what it does not use: the one above has asked,
+// givesBack reports whether the run returns what it does not use: the parent has asked,
 // and no model call is under way, which would use it.
 func (s *step) givesBack() bool {
 	a := s.Ledger.Above
@@ -241,7 +242,7 @@ func (s *step) givesBack() bool {
 }
 
 // awaitsReturns reports whether sub-agents have yet to return what they do not use. One that
-// is being started is told when it has begun: the one above recalls only once.
+// is being started is told when it has begun: the parent recalls only once.
 func (s *step) awaitsReturns() bool {
 	return slices.ContainsFunc(s.Ledger.Accounts, func(a Account) bool {
 		return a.Recalled || !s.begunBelow(a) && a.unspentAny()
@@ -372,7 +373,7 @@ func (k reckoning) recallable(r agent.Resource) bool {
 	return k.leftOwn(r) <= 0 && !k.exhausted(r) && k.unspent(r) > 0
 }
 
-// returnable is what the run can give back to the one above.
+// returnable is what the run can give back to the parent.
 func (k reckoning) returnable() (back agent.Amounts) {
 	for r := range agent.Resources {
 		if left := k.leftAbove(r); r.Shared() && left != plenty {

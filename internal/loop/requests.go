@@ -219,7 +219,7 @@ const (
 	choiceStop     = "stop"
 )
 
-// askLimit asks what to do about a limit in place of failing. That it was asked for is
+// askLimit asks what to do about a limit instead of failing. That it was asked for is
 // known by the code.
 func (s *step) askLimit(err *agent.Error) {
 	p := s.patience()

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// redaction stands in the place of a secret argument where people look.
+// redaction stands for a secret argument where people look.
 const redaction = "[secret]"
 
 // redactedArguments are a call's arguments as those may see them who decide about it.

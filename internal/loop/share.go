@@ -12,9 +12,9 @@ import (
 // granted a part of what is left at its birth, and what it has not used comes back with
 // its end. In between nothing is said, unless something runs short:
 //
-//   - A run with little left asks the one above for more, early enough that it need not
+//   - A run with little left asks the parent for more, early enough that it need not
 //     rest. If it has nothing left, it rests until it is granted something.
-//   - The one above grants from what it has; else it asks above in turn. If its own limit
+//   - The parent grants from what it has; else it asks above in turn. If its own limit
 //     is what bounds it, it wants back what the others below have not used.
 //   - When all is used, the run whose limit it is fails or asks, as its Spec says.
 //
@@ -129,7 +129,7 @@ func (s *step) heardShare(r agent.ChildReport) bool {
 	return news || behind
 }
 
-// shareReport is what the one above is told of the run's account.
+// shareReport is what the parent is told of the run's account.
 func (s *step) shareReport() *agent.ShareReport {
 	r := &agent.ShareReport{Spent: s.treeTally()}
 	if a := s.Ledger.Above; a != nil {
@@ -150,7 +150,7 @@ func (s *step) askAbove() {
 	s.tellShare()
 }
 
-// tellShare tells the one above of the run's account alone: the report has no number, so
+// tellShare tells the parent of the run's account alone: the report has no number, so
 // that it is not taken for one of how the run stands.
 func (s *step) tellShare() {
 	b := s.Parent.Birth
@@ -190,7 +190,7 @@ func (s *step) giveBack() {
 	s.askAbove()
 }
 
-// takeGrant takes what the one above says of what the run may use.
+// takeGrant takes what the parent says of what the run may use.
 func (s *step) takeGrant(o agent.GrantOrder) error {
 	switch {
 	case s.over():

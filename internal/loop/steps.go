@@ -31,7 +31,7 @@ type ModelStep struct {
 	AfterToolResult bool `json:"after_tool_result,omitempty"`
 	// Note is said behind everything, and stands in no log.
 	Note string `json:"note,omitempty"`
-	// Summary asks for a summary in place of a turn, without tools.
+	// Summary asks for a summary instead of a turn, without tools.
 	Summary Summary `json:"summary,omitempty"`
 	// ForceFit cuts what is too long for the model's window; else the reply says that it is.
 	ForceFit bool `json:"force_fit,omitempty"`

@@ -81,7 +81,7 @@ var parkTool = agent.ToolSpec{
 		`"input":{"type":"string","description":"What to tell you under resume_with_input"}}}},"required":["reason"]}`),
 }
 
-// malformed says what is wrong with what the model wrote in the place of arguments.
+// malformed says what is wrong with what the model wrote instead of arguments.
 func malformed(text string) string {
 	if agent.JSONDepth([]byte(text)) > agent.MaxWrittenDepth {
 		return fmt.Sprintf("The arguments are nested more than %d levels deep. Call the tool again with flatter ones.", agent.MaxWrittenDepth)

@@ -58,8 +58,8 @@ type Summary string
 // What summaries are for.
 const (
 	SumHandoff Summary = "handoff" // for whoever carries on
-	SumFresh   Summary = "fresh"   // for the run itself, in place of all that was said
-	SumCompact Summary = "compact" // for the run itself, in place of what is older
+	SumFresh   Summary = "fresh"   // for the run itself, replaces all that was said
+	SumCompact Summary = "compact" // for the run itself, replaces what is older
 )
 
 // inFlight reports whether the model is at work.

@@ -152,12 +152,12 @@ func (s *step) tickStopping() {
 	if !p.over(s.At) {
 		return
 	}
-	if s.End.Aborting == nil && s.Turn.Phase == Summing {
+	if s.End.Aborting == nil && s.Turn.Phase == Summing { // a summary has all of the time, and no grace
 		s.do(Abandon{})
 		s.chargeBlind()
 		s.takeSummary("", nil, true)
 	}
-	if s.End.Aborting != nil {
+	if s.End.Aborting != nil { // no grace outlasts the stop
 		s.givenUp()
 	}
 }

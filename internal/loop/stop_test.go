@@ -4,28 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/fermata-agents/fermata/agent"
 )
-
-// near takes an input in a history that is nearly full.
-func (p *player) near(in Input) (effects []Effect) {
-	done, err := take(p.state, Moment{At: p.now, Full: true, NearHistoryLimit: true}, in)
-	require.NoError(p.t, err)
-	p.state = done.State
-	return done.effects
-}
-
-// givesUpWhatItBegins reports whether a call is begun and given up in one step.
-func givesUpWhatItBegins(effects []Effect) bool {
-	begun, given := false, false
-	for _, e := range effects {
-		_, call := e.(CallTool)
-		_, abandon := e.(Abandon)
-		begun, given = begun || call, given || abandon
-	}
-	return begun && given
-}
 
 // What a person approved is not begun in a history that has no room for it: the next
 // execution makes it.
@@ -33,25 +12,20 @@ func TestWhatIsApprovedIsMadeWhereThereIsRoom(t *testing.T) {
 	p := played(t, "begin go", `opened {"parallel_tools":1,"toolset":[{"name":"slow"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
 		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"slow","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
 		`approve {"request":"q-1"}`)
-	p.near(Said{Command: agent.SendOrder{Text: "x"}})
-	effects := p.near(p.input("result", "t1.1 ok fine"))
-	require.False(t, givesUpWhatItBegins(effects))
+	p.lines("near-limit", `send {"text":"x"}`, "result t1.1 ok fine")
 	require.Equal(t, Carrying, p.state.Life)
 	require.True(t, p.state.Calls.List[1].Approved)
 
 	p = played(t, "begin go", `opened {"agents":[{"agent":"b"}],"toolset":[{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
 		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"subagent__b","arguments":{"task":"one"}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
 		"child-started s/b-1")
-	require.False(t, givesUpWhatItBegins(p.near(Said{Command: agent.ApproveOrder{Request: "q-1"}})))
+	p.lines("near-limit", `approve {"request":"q-1"}`)
 	require.True(t, p.state.Calls.List[1].Approved, "it waits for the sub-agent")
 }
 
 // A stop waits for no source of tools.
 func TestAStopWaitsForNoSource(t *testing.T) {
-	p := played(t, "begin go")
-	in := p.input("opened", `{}`).(Opened)
-	in.Sources = []string{"mcp"}
-	p.step(in)
+	p := played(t, "begin go", `opened {"sources":["mcp"]}`)
 	require.Equal(t, Listing, p.state.Life)
 	p.lines(`stop {"deadline":"20s"}`)
 	require.Contains(t, p.out.String(), "-> abandon")

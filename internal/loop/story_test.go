@@ -48,7 +48,7 @@ type player struct {
 	state State
 	now   time.Time
 	full  bool
-	last  bool  // the history is nearly full
+	near  bool  // its history is nearly full
 	moved State // of a run that was suspended elsewhere
 	ended State // of the session's run before
 	wrong error // why the last input was refused; nil where it was taken
@@ -75,11 +75,11 @@ func (p *player) line(line string) {
 		require.NoError(p.t, err)
 		p.now = p.now.Add(d)
 		return
-	case "full":
+	case "full": // the history is long
 		p.full = true
 		return
-	case "nearly-full":
-		p.full, p.last = true, true
+	case "near-limit": // the history is nearly full
+		p.full, p.near = true, true
 		return
 	case "moves": // what comes next happens elsewhere, to a run that goes on with this one
 		p.moved = exported(p.t, p.state)
@@ -91,7 +91,7 @@ func (p *player) line(line string) {
 		p.state = State{}
 		return
 	case "fresh": // a new execution, whose history is short; its state went over the wire
-		p.full, p.last = false, false
+		p.full, p.near = false, false
 		raw, err := json.Marshal(p.state)
 		require.NoError(p.t, err)
 		p.state = State{}
@@ -102,15 +102,11 @@ func (p *player) line(line string) {
 	p.step(p.input(verb, rest))
 }
 
-func (p *player) moment() Moment {
-	return Moment{At: p.now, Full: p.full, NearHistoryLimit: p.last}
-}
-
 func (p *player) step(in Input) {
-	before := p.state
-	done, err := take(p.state, p.moment(), in)
+	before, m := p.state, Moment{At: p.now, Full: p.full, NearHistoryLimit: p.near}
+	done, err := take(p.state, m, in)
 	if p.wrong = err; err != nil {
-		next, effects, _ := Step(p.state, p.moment(), in)
+		next, effects, _ := Step(p.state, m, in)
 		require.Equal(p.t, before, next, "a refusal leaves the state as it was")
 		require.Empty(p.t, effects)
 		fmt.Fprintf(&p.out, "  refused %s: %s\n", agent.CodeOf(err), err)
@@ -156,13 +152,20 @@ func (p *player) input(verb, rest string) Input {
 	switch verb {
 	case "begin":
 		return Begin{Session: "s", Run: "r", Start: agent.Start{Agent: "a", Input: agent.Input{Text: rest}}}
-	case "opened":
-		spec := agent.Spec{V: 1}
+	case "opened": // "sources" are those whose tools are to be listed
+		spec, from := agent.Spec{V: 1}, Opened{}
 		p.decode(rest, &spec)
+		p.decode(rest, &from)
 		spec.Name, spec.Model = "a", "m"
 		spec.Definition = spec.Definition.WithDefaults()
 		l := p.ended.Log
-		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Numbers: p.ended.Numbers, Posts: p.ended.Remembered(true), Inbox: p.ended.Inbox()}
+		return Opened{Spec: &spec, Head: l.Head, Seq: l.Seq, Version: l.Version, Numbers: p.ended.Numbers, Posts: p.ended.Remembered(true), Inbox: p.ended.Inbox(), Sources: from.Sources}
+	case "listed":
+		in := Listed{}
+		p.decode(rest, &in)
+		return in
+	case "not-listed":
+		return Listed{Err: agent.Errorf(agent.Code(rest), "no")}
 	case "started": // a start that says more
 		start := agent.Start{Agent: "a"}
 		p.decode(rest, &start)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,6 +38,8 @@ type told struct {
 	Client string `json:"client_id"`
 	Secret string `json:"client_secret"`
 	Issuer string `json:"issuer"`
+	Key    string `json:"private_key_pem"`
+	JWT    string `json:"valid_jwt"`
 }
 
 func run(url string) error {
@@ -47,7 +50,16 @@ func run(url string) error {
 		}
 	}
 	kit.Name = os.Getenv("MCP_CONFORMANCE_SCENARIO")
-	server := mcp.NewHTTP("kit", url, kit.options(url))
+	files, err := os.MkdirTemp("", "mcpkit")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(files)
+	options := kit.options(url)
+	if err := kit.prove(options.OAuth, files); err != nil {
+		return err
+	}
+	server := mcp.NewHTTP("kit", url, options)
 	defer server.Close()
 	ctx := tool.WithCaller(context.Background(), "kit", "kit")
 	specs, err := server.List(ctx)
@@ -78,7 +90,7 @@ func (k told) options(url string) *mcp.Options {
 	case strings.HasPrefix(k.Name, "auth/client-credentials"):
 		o.OAuth.Grant = mcp.GrantClient
 		fallthrough
-	case k.Secret != "" && k.Issuer == "":
+	case (k.Secret != "" || k.JWT != "") && k.Issuer == "":
 		o.OAuth.Issuer = issuer(url)
 	case k.Client == "":
 		o.OAuth.Client = "https://conformance-test.local/client-metadata.json"
@@ -90,6 +102,22 @@ func (k told) options(url string) *mcp.Options {
 		o.Elicit = mcp.ElicitRounds
 	}
 	return o
+}
+
+// prove puts the key or the token that the kit gives into a file, as a platform does.
+func (k told) prove(o *mcp.OAuth, folder string) error {
+	if o == nil {
+		return nil
+	}
+	if k.Key != "" {
+		o.KeyFile = filepath.Join(folder, "key.pem")
+		return os.WriteFile(o.KeyFile, []byte(k.Key), 0o600)
+	}
+	if k.JWT != "" {
+		o.Grant, o.AssertionFile = mcp.GrantAssertion, filepath.Join(folder, "token")
+		return os.WriteFile(o.AssertionFile, []byte(k.JWT), 0o600)
+	}
+	return nil
 }
 
 // calls are the ones that the kit names, or one of each tool.

@@ -238,7 +238,7 @@ func (l *login) fetch(ctx context.Context, place string, into any) (found bool, 
 func (l *login) enlist(ctx context.Context, at *terms, server *oauthex.AuthServerMeta) error {
 	at.Style = styleOf(server.TokenEndpointAuthMethodsSupported, l.Secret)
 	switch {
-	case l.Client != "" && (!l.metadata() || server.ClientIDMetadataDocumentSupported):
+	case l.Client != "" && (!l.metadata() || server.ClientIDMetadataDocumentSupported), l.Grant == GrantAssertion:
 		at.Client, at.Secret = l.Client, l.Secret
 		return nil
 	case server.RegistrationEndpoint == "":

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/fermata-agents/fermata v0.0.0
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	github.com/google/jsonschema-go v0.4.3
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/stretchr/testify v1.12.1

@@ -23,7 +23,8 @@ type login struct {
 	session string        // empty for what all share
 	turn    chan struct{} // held by who reads or changes what is below
 	known   access
-	read    bool // it was read from the vault
+	read    bool     // it was read from the vault
+	proofs  []string // what was sent last to prove the client
 }
 
 // access is what a login keeps in the vault.
@@ -172,6 +173,9 @@ func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.T
 	c := clientcredentials.Config{ClientID: at.Client, ClientSecret: at.Secret, TokenURL: at.TokenURL, AuthStyle: at.Style, EndpointParams: values}
 	if g := values.Get("grant_type"); g == "" {
 		c.Scopes = at.Scopes
+	}
+	if err := l.prove(at, values); err != nil {
+		return nil, err
 	}
 	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, l.server.outside))
 	if err != nil {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,9 +19,11 @@ const (
 	// person; a server that lists no tool without one has the tool NAME__sign_in until
 	// then. Each session has tokens of its own, unless [Options.Per] is [PerWorker].
 	GrantCode Grant = "authorization_code"
-	// GrantClient signs in by Client and Secret: all sessions are one client, and no
-	// person is needed.
+	// GrantClient signs in by Client and Secret or KeyFile: all sessions are one client, and
+	// no person is needed.
 	GrantClient Grant = "client_credentials"
+	// GrantAssertion signs in by AssertionFile, else as [GrantClient] (RFC 7523).
+	GrantAssertion Grant = "jwt_bearer"
 )
 
 // OAuth says how the tokens are got that a server with a URL wants; see
@@ -34,11 +37,18 @@ type OAuth struct {
 	// with a path is that of a client's metadata, and registers where those are not read.
 	Client string
 	// Secret is the client's, and may name variables of Options.Env: "${WIKI_SECRET}".
-	// [GrantClient] needs one.
+	// [GrantClient] needs one, or a KeyFile.
 	Secret string
-	// Issuer is the authorization server whose client it is. With a Secret it is needed:
-	// the MCP server, which names its authorization server, could else have the secret sent
-	// to any.
+	// KeyFile has a private key (PEM, PKCS #8: RSA, ECDSA or Ed25519). The client signs with
+	// it what it asks for, and sends no Secret (private_key_jwt).
+	KeyFile string
+	// AssertionFile has a signed token (JWT) that says who this process is, as a platform
+	// gives it and renews it, such as Kubernetes. For [GrantAssertion] alone. Both files are
+	// read each time, have at most 64 KiB, and are files and no pipes.
+	AssertionFile string
+	// Issuer is the authorization server whose client it is. With a Secret, a KeyFile or an
+	// AssertionFile it is needed: the MCP server, which names its authorization server,
+	// could else have what proves the client sent to any.
 	Issuer string
 	// Redirect is where the authorization server sends the browser of who signed in; empty
 	// means [DefaultRedirect]. Nobody has to listen there.
@@ -130,21 +140,35 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 			return nil, agent.Errorf(agent.InvalidInput, "its OAuth issuer: %w", err)
 		}
 	}
-	switch {
-	case !slices.Contains([]Grant{GrantCode, GrantClient}, a.Grant):
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth grant is %q; it is %s or %s", a.Grant, GrantCode, GrantClient)
-	case a.Grant == GrantClient && (a.Client == "" || a.Secret == ""):
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth grant %s needs a client and its secret", GrantClient)
-	case a.Secret != "" && a.Client == "":
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth secret is that of no client: name the client")
-	case a.Secret != "" && a.issuer == nil:
-		return nil, agent.Errorf(agent.InvalidInput, "its OAuth client has a secret: name the issuer whose client it is, so that nobody else is sent it")
+	switch fault := a.fault(); {
+	case fault != "":
+		return nil, agent.Errorf(agent.InvalidInput, "its OAuth %s", fault)
 	case o.setsAuthorization():
 		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and an Authorization header; one of them is enough")
 	case server == nil:
 		return nil, agent.Errorf(agent.InvalidInput, "it has OAuth and no URL")
 	}
 	return a, nil
+}
+
+// fault is what does not go together; empty if all does.
+func (a *oauth) fault() string {
+	proves := a.Secret != "" || a.KeyFile != ""
+	switch {
+	case !slices.Contains([]Grant{GrantCode, GrantClient, GrantAssertion}, a.Grant):
+		return fmt.Sprintf("grant is %q; it is %s, %s or %s", a.Grant, GrantCode, GrantClient, GrantAssertion)
+	case a.Grant == GrantClient && (a.Client == "" || !proves):
+		return fmt.Sprintf("grant %s needs a client and its secret or key", GrantClient)
+	case (a.Grant == GrantAssertion) != (a.AssertionFile != ""):
+		return fmt.Sprintf("grant %s needs an assertion, and no other takes one", GrantAssertion)
+	case a.Secret != "" && a.KeyFile != "":
+		return "client has a secret and a key; one of them is enough"
+	case proves && a.Client == "":
+		return "secret or key is that of no client: name the client"
+	case (proves || a.AssertionFile != "") && a.issuer == nil:
+		return "client proves who it is: name the issuer whose client it is, so that nobody else is sent the proof"
+	}
+	return ""
 }
 
 func (o *Options) setsAuthorization() bool {

@@ -20,14 +20,15 @@ type guard struct {
 	issuer *httptest.Server
 
 	mu       sync.Mutex
-	valid    map[string]bool   // access tokens
-	refresh  map[string]bool   // refresh tokens
-	codes    map[string]string // challenges by code
-	given    []string          // every secret that was given out
-	asked    []string          // grants at the token endpoint
-	clients  int               // that registered
-	lifetime int               // of access tokens, in seconds; 0 leaves it out
-	lacks    string            // a scope that the server wants beside
+	valid    map[string]bool          // access tokens
+	refresh  map[string]bool          // refresh tokens
+	codes    map[string]string        // challenges by code
+	given    []string                 // every secret that was given out
+	asked    []string                 // grants at the token endpoint
+	clients  int                      // that registered
+	lifetime int                      // of access tokens, in seconds; 0 leaves it out
+	lacks    string                   // a scope that the server wants beside
+	signed   func(*http.Request) bool // whether a request is proven by a key or an assertion; nil if a secret does
 }
 
 func newGuard(t *testing.T, h http.Handler) *guard {
@@ -106,13 +107,15 @@ func (g *guard) token(w http.ResponseWriter, r *http.Request) {
 	id, password, _ := r.BasicAuth()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	ok := r.FormValue("resource") == g.mcp.URL+"/mcp"
-	switch grant {
-	case "client_credentials":
+	switch {
+	case g.signed != nil:
+		ok = ok && g.signed(r)
+	case grant == "client_credentials":
 		ok = ok && id == "robot" && password == clientSecret
-	case "authorization_code":
+	case grant == "authorization_code":
 		ok = ok && id == "registered" && g.codes[r.FormValue("code")] == base64.RawURLEncoding.EncodeToString(sum[:])
 		delete(g.codes, r.FormValue("code"))
-	case "refresh_token":
+	case grant == "refresh_token":
 		ok = ok && g.refresh[r.FormValue("refresh_token")]
 		delete(g.refresh, r.FormValue("refresh_token"))
 	}
@@ -126,7 +129,7 @@ func (g *guard) token(w http.ResponseWriter, r *http.Request) {
 	if g.lifetime != 0 {
 		out["expires_in"] = g.lifetime
 	}
-	if grant != "client_credentials" {
+	if grant == "authorization_code" || grant == "refresh_token" {
 		fresh := g.secret("refresh")
 		g.refresh[fresh] = true
 		out["refresh_token"] = fresh

@@ -91,7 +91,12 @@ func TestFaultyOAuth(t *testing.T) {
 		says string
 	}{
 		{mcp.OAuth{Grant: "password"}, "its OAuth grant is \"password\""},
-		{mcp.OAuth{Grant: mcp.GrantClient, Client: "robot"}, "needs a client and its secret"},
+		{mcp.OAuth{Grant: mcp.GrantClient, Client: "robot"}, "needs a client and its secret or key"},
+		{mcp.OAuth{Grant: mcp.GrantAssertion, Issuer: "https://i.example.com"}, "needs an assertion"},
+		{mcp.OAuth{AssertionFile: "x", Issuer: "https://i.example.com"}, "no other takes one"},
+		{mcp.OAuth{Grant: mcp.GrantAssertion, AssertionFile: "x"}, "name the issuer"},
+		{mcp.OAuth{Client: "robot", Secret: "x", KeyFile: "x", Issuer: "https://i.example.com"}, "a secret and a key"},
+		{mcp.OAuth{Client: "robot", KeyFile: "x"}, "name the issuer"},
 		{mcp.OAuth{Secret: "x"}, "that of no client"},
 		{mcp.OAuth{Client: "robot", Secret: "x"}, "name the issuer"},
 		{mcp.OAuth{Client: "robot", Secret: "${NONE}"}, "NONE, which has no value"},

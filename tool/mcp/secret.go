@@ -82,8 +82,8 @@ func (c *curtain) Replace(text string) string { return c.drawn.Load().Replace(te
 // hideTokens has a login's tokens hidden, and those that it had before: an answer to a
 // request that was sent with them may still come.
 func (s *Server) hideTokens(l *login) {
-	const most = 8 // a token, its successor and what refreshes them, twice
-	now := []string{l.known.At.Secret}
+	const most = 12 // a token, its successor, what refreshes them, and what proves the client, twice
+	now := append([]string{l.known.At.Secret}, l.proofs...)
 	if t := l.known.Token; t != nil {
 		now = append(now, t.AccessToken, t.RefreshToken)
 	}

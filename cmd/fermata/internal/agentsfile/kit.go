@@ -58,9 +58,12 @@ type oauthEntry struct {
 	Grant  mcp.Grant `json:"grant"`
 	Client string    `json:"client"`
 	// Secret is a variable of this process, "${NAME}".
-	Secret   string `json:"secret"`
-	Issuer   string `json:"issuer"`
-	Redirect string `json:"redirect"`
+	Secret string `json:"secret"`
+	// Key and Assertion are files, from the agents file's folder.
+	Key       string `json:"key"`
+	Assertion string `json:"assertion"`
+	Issuer    string `json:"issuer"`
+	Redirect  string `json:"redirect"`
 }
 
 func (f *File) readServers(c *checker, part entry) {
@@ -78,9 +81,20 @@ func (f *File) readServers(c *checker, part entry) {
 				continue
 			}
 			s.Dir, s.line = within(f.Dir, s.Dir), e.key.Line
+			if o := s.OAuth; o != nil {
+				o.Key, o.Assertion = f.proof(o.Key), f.proof(o.Assertion)
+			}
 			f.servers[e.name] = s
 		}
 	}
+}
+
+// proof is where a file with a key or an assertion lies; empty if none is named.
+func (f *File) proof(path string) string {
+	if path == "" {
+		return ""
+	}
+	return within(f.Dir, path)
 }
 
 // maxStart keeps the start of a server within the time that a run has to list tools.
@@ -143,7 +157,10 @@ func (e serverEntry) values() map[string]string {
 func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
 	var oauth *mcp.OAuth
 	if o := e.OAuth; o != nil {
-		oauth = &mcp.OAuth{Grant: o.Grant, Client: o.Client, Secret: o.Secret, Issuer: o.Issuer, Redirect: o.Redirect, Vault: vault}
+		oauth = &mcp.OAuth{
+			Grant: o.Grant, Client: o.Client, Secret: o.Secret, KeyFile: o.Key, AssertionFile: o.Assertion,
+			Issuer: o.Issuer, Redirect: o.Redirect, Vault: vault,
+		}
 	}
 	return &mcp.Options{
 		OAuth: oauth,
@@ -306,7 +323,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
 		entry.StartTimeout = askTime
 	}
-	if entry.OAuth != nil && entry.OAuth.Secret == "" {
+	if o := entry.OAuth; o != nil && (o.Grant == "" || o.Grant == mcp.GrantCode) && o.Secret == "" && o.Key == "" {
 		entry.OAuth = &oauthEntry{Client: "doctor"} // which nobody signs in with: else each look would register a client
 	}
 	s, err := entry.open(name, nil, nil)

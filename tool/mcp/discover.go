@@ -34,7 +34,7 @@ func demandOf(refused *http.Response) (d demand) {
 		return demand{}
 	}
 	for _, c := range challenges {
-		if c.Scheme == "bearer" {
+		if c.Scheme == "bearer" || c.Scheme == "dpop" {
 			d.metadata, d.scopes = c.Params["resource_metadata"], strings.Fields(c.Params["scope"])
 		}
 	}
@@ -48,24 +48,24 @@ func demands(resp *http.Response) bool {
 	}
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	return slices.ContainsFunc(challenges, func(c oauthex.Challenge) bool {
-		return c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope"
+		return (c.Scheme == "bearer" || c.Scheme == "dpop") && c.Params["error"] == "insufficient_scope"
 	})
 }
 
 // discover finds the authorization server, what to ask it for, and as which client.
-func (l *login) discover(ctx context.Context, d demand) (terms, *oauthex.AuthServerMeta, error) {
+func (l *login) discover(ctx context.Context, d demand) (terms, *issuer, error) {
 	resource, err := l.resource(ctx, d.metadata)
 	if err != nil {
 		return terms{}, nil, err
 	}
-	issuer := resource.AuthorizationServers[0]
+	named := resource.AuthorizationServers[0]
 	if l.issuer != nil {
 		if !slices.ContainsFunc(resource.AuthorizationServers, l.names) {
-			return terms{}, nil, fmt.Errorf("it names the authorization server %s, and not %s, whose client this is", cut(clean(issuer), maxShown), l.Issuer)
+			return terms{}, nil, fmt.Errorf("it names the authorization server %s, and not %s, whose client this is", cut(clean(named), maxShown), l.Issuer)
 		}
-		issuer = l.Issuer
+		named = l.Issuer
 	}
-	server, err := l.authority(ctx, issuer)
+	server, err := l.authority(ctx, named)
 	if err != nil {
 		return terms{}, nil, err
 	}
@@ -79,7 +79,19 @@ func (l *login) discover(ctx context.Context, d demand) (terms, *oauthex.AuthSer
 	if l.people() && slices.Contains(server.ScopesSupported, "offline_access") {
 		at.Scopes = union(at.Scopes, []string{"offline_access"})
 	}
-	return at, server, l.enlist(ctx, &at, server)
+	if slices.Contains(server.Proofs, "ES256") {
+		if at.Key, err = newKey(); err != nil {
+			return terms{}, nil, err
+		}
+	}
+	return at, server, l.enlist(ctx, &at, &server.AuthServerMeta)
+}
+
+// issuer is what an authorization server says of itself.
+type issuer struct {
+	oauthex.AuthServerMeta
+	// Proofs are the ways to sign what proves that a token's key is ours (RFC 9449).
+	Proofs []string `json:"dpop_signing_alg_values_supported"`
 }
 
 func (l *login) names(issuer string) bool {
@@ -136,8 +148,8 @@ func covers(resource string, server *url.URL) bool {
 }
 
 // authority is what an authorization server says of itself (RFC 8414, or OpenID Connect).
-func (l *login) authority(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
-	u, err := l.place(issuer)
+func (l *login) authority(ctx context.Context, named string) (*issuer, error) {
+	u, err := l.place(named)
 	if err != nil {
 		return nil, fmt.Errorf("the authorization server: %w", err)
 	}
@@ -146,29 +158,29 @@ func (l *login) authority(ctx context.Context, issuer string) (*oauthex.AuthServ
 	for _, place := range slices.Compact([]string{
 		at("/.well-known/oauth-authorization-server" + path), at("/.well-known/openid-configuration" + path), at(path + "/.well-known/openid-configuration"),
 	}) {
-		var meta oauthex.AuthServerMeta
+		var meta issuer
 		found, err := l.fetch(ctx, place, &meta)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			return &meta, l.sound(&meta, issuer)
+			return &meta, l.sound(&meta, named)
 		}
 	}
 	if !same(u, l.server.url) {
-		return nil, fmt.Errorf("the authorization server %s says nothing of itself", cut(clean(issuer), maxShown))
+		return nil, fmt.Errorf("the authorization server %s says nothing of itself", cut(clean(named), maxShown))
 	}
-	meta := &oauthex.AuthServerMeta{
-		Issuer: issuer, AuthorizationEndpoint: at("/authorize"), TokenEndpoint: at("/token"), RegistrationEndpoint: at("/register"),
+	meta := &issuer{AuthServerMeta: oauthex.AuthServerMeta{
+		Issuer: named, AuthorizationEndpoint: at("/authorize"), TokenEndpoint: at("/token"), RegistrationEndpoint: at("/register"),
 		CodeChallengeMethodsSupported: []string{"S256"},
-	}
-	return meta, l.sound(meta, issuer)
+	}}
+	return meta, l.sound(meta, named)
 }
 
 // sound refuses what an authorization server may not say.
-func (l *login) sound(meta *oauthex.AuthServerMeta, issuer string) error {
-	if strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(issuer, "/") {
-		return fmt.Errorf("the authorization server %s calls itself %s", cut(clean(issuer), maxShown), cut(clean(meta.Issuer), maxShown))
+func (l *login) sound(meta *issuer, named string) error {
+	if strings.TrimSuffix(meta.Issuer, "/") != strings.TrimSuffix(named, "/") {
+		return fmt.Errorf("the authorization server %s calls itself %s", cut(clean(named), maxShown), cut(clean(meta.Issuer), maxShown))
 	}
 	for _, place := range []string{meta.TokenEndpoint, meta.AuthorizationEndpoint, meta.RegistrationEndpoint} {
 		if place == "" {

@@ -50,11 +50,11 @@
 //
 // With [Options.OAuth], a request that is refused for want of a token is made again with
 // one. The server says which authorization server gives it, and that where; neither may
-// name a place on an inner network, and a client's secret goes to [OAuth.Issuer] alone. A
+// name a place on an inner network, and what proves the client goes to [OAuth.Issuer] alone. A
 // person signs in by a question of the call that wants it: they open a page, and answer
 // with the address where their browser ends. The code in it is of use only with what this
 // process, or the [Vault], keeps beside. What has a person's token has a connection of its
-// own.
+// own. Tokens are bound to a key of ours where the authorization server can (DPoP).
 //
 // # What is believed of it
 //

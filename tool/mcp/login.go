@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-agents/fermata/tool"
@@ -25,6 +26,8 @@ type login struct {
 	known   access
 	read    bool     // it was read from the vault
 	proofs  []string // what was sent last to prove the client
+
+	nonce atomic.Pointer[string] // that the server gave last, for what proves that a token is ours
 }
 
 // access is what a login keeps in the vault.
@@ -43,6 +46,7 @@ type terms struct {
 	Client   string           `json:"client"`
 	Secret   string           `json:"secret,omitempty"`
 	Style    oauth2.AuthStyle `json:"style,omitempty"`
+	Key      []byte           `json:"key,omitempty"` // see pass; where the issuer knows of that
 }
 
 // early is how long before its end a token is not used any more.
@@ -105,34 +109,41 @@ func (l *login) keep(ctx context.Context) error {
 	return nil
 }
 
-// token is what requests are sent with; empty if there is none. One that is over is
-// replaced, where that needs nobody.
-func (l *login) token(ctx context.Context) (string, error) {
+// pass is what requests are sent with. A token that is over is replaced, where that needs
+// nobody.
+func (l *login) pass(ctx context.Context) (pass, error) {
 	done, err := l.hold(ctx)
 	if err != nil {
-		return "", err
+		return pass{}, err
 	}
 	defer done()
 	if t := l.known.Token; t == nil || usable(t) {
-		return bearer(t), nil
+		return l.known.pass(), nil
 	}
 	if err := l.load(ctx); err != nil {
-		return "", err
+		return pass{}, err
 	}
 	if t := l.known.Token; t != nil && !usable(t) {
 		if err := l.refresh(ctx); err != nil {
-			return "", err
+			return pass{}, err
 		}
 	}
-	return bearer(l.known.Token), nil
+	return l.known.pass(), nil
 }
 
-func bearer(t *oauth2.Token) string {
-	if t == nil {
-		return ""
+func (a access) pass() pass {
+	if a.Token == nil {
+		return pass{}
 	}
-	return t.AccessToken
+	p := pass{token: a.Token.AccessToken}
+	if isBound(a.Token) {
+		p.key = a.At.Key
+	}
+	return p
 }
+
+// isBound reports whether a token is of use only with its key.
+func isBound(t *oauth2.Token) bool { return strings.EqualFold(t.TokenType, "DPoP") }
 
 // refresh replaces a token that is over. Where that is not possible none is left, and no
 // error: the server says then what it wants. The caller has the turn.
@@ -152,7 +163,7 @@ func (l *login) refresh(ctx context.Context) error {
 		if err := l.load(ctx); err != nil {
 			return err
 		}
-		if bearer(l.known.Token) == old.AccessToken {
+		if l.known.pass().token == old.AccessToken {
 			l.known.Token = nil // not so in the vault: another process may be putting a newer one there
 		}
 		return nil
@@ -177,12 +188,16 @@ func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.T
 	if err := l.prove(at, values); err != nil {
 		return nil, err
 	}
-	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, l.server.outside))
+	client := *l.server.outside
+	if at.Key != nil {
+		client.Transport = binding{client.Transport, at.Key}
+	}
+	t, err := c.Token(context.WithValue(ctx, oauth2.HTTPClient, &client))
 	if err != nil {
 		return nil, err
 	}
-	if !strings.EqualFold(t.Type(), "Bearer") {
-		return nil, fmt.Errorf("its token is of the type %q, and not Bearer", cut(clean(t.TokenType), maxShown))
+	if !strings.EqualFold(t.Type(), "Bearer") && (at.Key == nil || !isBound(t)) {
+		return nil, fmt.Errorf("its token is of the type %q, and neither Bearer nor bound to the key that was shown", cut(clean(t.TokenType), maxShown))
 	}
 	return t, nil
 }
@@ -203,7 +218,7 @@ func (l *login) obtain(ctx context.Context, refused *http.Response, used string)
 		return err
 	}
 	defer done()
-	if bearer(l.known.Token) == used {
+	if l.known.pass().token == used {
 		err = l.load(ctx)
 	}
 	if err != nil {

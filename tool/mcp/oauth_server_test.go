@@ -19,6 +19,8 @@ type guard struct {
 	mcp    *httptest.Server
 	issuer *httptest.Server
 
+	proofs *proofs // of keys that tokens are bound to; nil if who bears them may use them
+
 	mu       sync.Mutex
 	valid    map[string]bool          // access tokens
 	refresh  map[string]bool          // refresh tokens
@@ -39,9 +41,14 @@ func newGuard(t *testing.T, h http.Handler) *guard {
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
-		ok, lacks := g.valid[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")], g.lacks
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		ok, lacks := g.valid[token], g.lacks
 		g.mu.Unlock()
 		switch {
+		case g.proofs != nil && ok:
+			if g.proofs.admits(w, r, scheme, token) {
+				h.ServeHTTP(w, r)
+			}
 		case !ok:
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+g.mcp.URL+`/.well-known/oauth-protected-resource/mcp"`)
 			reply(w, 401, map[string]string{"error": "invalid_token"})
@@ -55,8 +62,13 @@ func newGuard(t *testing.T, h http.Handler) *guard {
 	g.mcp = serveHTTP(t, mux)
 	as := http.NewServeMux()
 	as.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		var algorithms []string
+		if g.proofs != nil {
+			algorithms = []string{"RS256", "ES256"}
+		}
 		reply(w, 200, map[string]any{
-			"issuer": g.issuer.URL, "authorization_endpoint": g.issuer.URL + "/authorize", "token_endpoint": g.issuer.URL + "/token",
+			"dpop_signing_alg_values_supported": algorithms,
+			"issuer":                            g.issuer.URL, "authorization_endpoint": g.issuer.URL + "/authorize", "token_endpoint": g.issuer.URL + "/token",
 			"registration_endpoint": g.issuer.URL + "/register", "code_challenge_methods_supported": []string{"S256"},
 			"token_endpoint_auth_methods_supported": []string{"client_secret_basic"},
 		})
@@ -103,6 +115,9 @@ func (g *guard) token(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	grant := r.FormValue("grant_type")
+	if g.proofs != nil && !g.proofs.asks(w, r) {
+		return
+	}
 	g.asked = append(g.asked, grant)
 	id, password, _ := r.BasicAuth()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
@@ -126,6 +141,10 @@ func (g *guard) token(w http.ResponseWriter, r *http.Request) {
 	access := g.secret("access")
 	g.valid[access] = true
 	out := map[string]any{"access_token": access, "token_type": "Bearer"}
+	if g.proofs != nil {
+		out["token_type"] = "DPoP"
+		g.proofs.bind(access, r)
+	}
 	if g.lifetime != 0 {
 		out["expires_in"] = g.lifetime
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 )
 
@@ -45,7 +44,7 @@ func (e *signIn) Error() string {
 }
 
 // begin begins a sign-in, and returns the [*signIn] that asks for it. The caller has the turn.
-func (l *login) begin(ctx context.Context, at terms, server *oauthex.AuthServerMeta) error {
+func (l *login) begin(ctx context.Context, at terms, server *issuer) error {
 	if p := l.known.Pending; p == nil || time.Since(p.Began) > pendingTime || p.At.Issuer != at.Issuer || p.At.Client != at.Client || !covered(at.Scopes, p.At.Scopes) {
 		p = &pending{State: rand.Text(), Verifier: oauth2.GenerateVerifier(), At: at, Names: server.AuthorizationResponseIssParameterSupported, Began: time.Now()}
 		c := oauth2.Config{ClientID: at.Client, Endpoint: oauth2.Endpoint{AuthURL: server.AuthorizationEndpoint}, RedirectURL: l.Redirect, Scopes: at.Scopes}

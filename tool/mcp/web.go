@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -256,50 +255,6 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
-}
-
-// admitted makes a request, and once more where it was refused for a token that can be had.
-func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
-	as := c.web.as
-	if as == nil || !same(req.URL, c.server.url) {
-		return c.carry(req, t, "")
-	}
-	token, err := as.token(req.Context())
-	if err != nil {
-		return nil, barred{err}
-	}
-	resp, err := c.carry(req, t, token)
-	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
-		return resp, err
-	}
-	again := req.Clone(req.Context())
-	if again.Body, err = req.GetBody(); err == nil {
-		err = as.obtain(req.Context(), resp, token)
-	}
-	resp.Body.Close()
-	if err == nil {
-		token, err = as.token(req.Context())
-	}
-	if err != nil {
-		return nil, barred{err}
-	}
-	return c.carry(again, t, token)
-}
-
-// carry makes a request with the server's headers, and a token where there is one.
-func (c *courier) carry(req *http.Request, t *trip, token string) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
-	req = req.Clone(ctx)
-	if same(req.URL, c.server.url) {
-		for name, value := range c.server.headers {
-			req.Header.Set(name, value)
-		}
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	t.begin(req.Header.Get("Mcp-Session-Id") != "")
-	return c.base.RoundTrip(req)
 }
 
 // refused takes in a refusal. The SDK gives up a session, and all calls in it, for

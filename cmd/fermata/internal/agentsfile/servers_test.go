@@ -20,6 +20,8 @@ func TestOAuthOfServers(t *testing.T) {
 		`url: "https://x.example.com/mcp", oauth: {client: c, secret: s3cret, issuer: "https://i.example.com"}`: "mcp.x.oauth.secret wants a variable of the environment",
 		`url: "https://x.example.com/mcp", oauth: {grant: client_credentials, client: c}`:                       "needs a client and its secret",
 		`url: "https://x.example.com/mcp", oauth: {client: c, secret: "${X_SECRET}"}`:                           "name the issuer",
+		`url: "https://x.example.com/mcp", oauth: {client: c, key: k.pem}`:                                      "name the issuer",
+		`url: "https://x.example.com/mcp", oauth: {grant: jwt_bearer, issuer: "https://i.example.com"}`:         "needs an assertion",
 		`url: "https://x.example.com/mcp", oauth: {scope: x}`:                                                   "scope",
 	} {
 		write(t, head+entry+"}\n")

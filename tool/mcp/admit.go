@@ -1,0 +1,85 @@
+package mcp
+
+import (
+	"net/http"
+	"net/http/httptrace"
+)
+
+// admitted makes a request, and once more where it was refused for a token that can be had.
+func (c *courier) admitted(req *http.Request, t *trip) (*http.Response, error) {
+	as := c.web.as
+	if as == nil || !same(req.URL, c.server.url) {
+		return c.carry(req, t, pass{})
+	}
+	p, err := as.pass(req.Context())
+	if err != nil {
+		return nil, barred{err}
+	}
+	resp, err := c.shown(req, t, p)
+	if err != nil || req.Method != http.MethodPost || req.GetBody == nil || !demands(resp) {
+		return resp, err
+	}
+	again, err := anew(req)
+	if err == nil {
+		err = as.obtain(req.Context(), resp, p.token)
+	}
+	resp.Body.Close()
+	if err == nil {
+		p, err = as.pass(req.Context())
+	}
+	if err != nil {
+		return nil, barred{err}
+	}
+	return c.shown(again, t, p)
+}
+
+// anew is a request once more, from its beginning.
+func anew(req *http.Request) (_ *http.Request, err error) {
+	again := req.Clone(req.Context())
+	if req.GetBody != nil {
+		again.Body, err = req.GetBody()
+	}
+	return again, err
+}
+
+// shown makes a request with a pass, and once more where the server wants it with a nonce.
+func (c *courier) shown(req *http.Request, t *trip, p pass) (*http.Response, error) {
+	resp, err := c.carry(req, t, p)
+	if err != nil || p.key == nil {
+		return resp, err
+	}
+	if nonce := resp.Header.Get(headerNonce); nonce != "" {
+		c.web.as.nonce.Store(&nonce)
+	}
+	if !wantsNonce(resp) || req.Body != nil && req.GetBody == nil {
+		return resp, nil
+	}
+	resp.Body.Close()
+	again, err := anew(req)
+	if err != nil {
+		return nil, err
+	}
+	return c.carry(again, t, p)
+}
+
+// carry makes a request with the server's headers, and a pass if there is one.
+func (c *courier) carry(req *http.Request, t *trip, p pass) (*http.Response, error) {
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { t.leave() }})
+	req = req.Clone(ctx)
+	if same(req.URL, c.server.url) {
+		for name, value := range c.server.headers {
+			req.Header.Set(name, value)
+		}
+	}
+	var nonce string
+	if p.key != nil {
+		if last := c.web.as.nonce.Load(); last != nil {
+			nonce = *last
+		}
+	}
+	if err := p.show(req, nonce); err != nil {
+		return nil, barred{err}
+	}
+	t.begin(req.Header.Get("Mcp-Session-Id") != "")
+	return c.base.RoundTrip(req)
+}

@@ -80,6 +80,6 @@ func (c *courier) carry(req *http.Request, t *trip, p pass) (*http.Response, err
 	if err := p.show(req, nonce); err != nil {
 		return nil, barred{err}
 	}
-	t.begin(req.Header.Get("Mcp-Session-Id") != "")
+	t.begin(c.web.sse || req.Header.Get("Mcp-Session-Id") != "")
 	return c.base.RoundTrip(req)
 }

@@ -1,6 +1,6 @@
 // Package mcp makes the tools of an MCP server a [tool.Source]. The server is a
 // program that is started and spoken to over its standard input and output, or one
-// that is reached by the streamable HTTP transport.
+// that is reached by the streamable HTTP transport, or by the one before it (SSE).
 //
 //	tickets := mcp.New("tickets", []string{"npx", "tickets-mcp"}, &mcp.Options{
 //		Env: map[string]string{"TICKETS_TOKEN": token},

@@ -128,6 +128,7 @@ func TestTokensThatAreBound(t *testing.T) {
 	require.NoError(t, err, "a nonce may change")
 	require.Empty(t, g.grants(), "and is no reason for another token")
 
+	require.NoError(t, r.Close())
 	g.revoke(false)
 	later := &visitor{t: t, r: reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: &mcp.OAuth{Vault: vault}}), session: "ana"}
 	_, _, err = later.call("result")

@@ -24,6 +24,7 @@ const (
 type link struct {
 	peer    peer
 	session *sdk.ClientSession
+	keeps   bool          // over HTTP: what is said belongs to a session of the server's
 	listing chan struct{} // held by who asks for the tools on behalf of all
 	calling chan struct{} // held by the one call that may ask, see replaying
 
@@ -76,18 +77,23 @@ func (s *Server) dial(ctx context.Context, as *login) (*link, error) {
 		begin, cancel = lately(ctx, s.opts.startTimeout()/2)
 	}
 	defer cancel()
-	l, err := s.handshake(begin, as, first)
+	l, err := s.handshake(begin, as, first, false)
 	var refused refusal
 	var lost unheard
+	if errors.As(err, &refused) && refused.transport && ctx.Err() == nil {
+		if l, old := s.handshake(ctx, as, commonProtocol, true); old == nil {
+			return l, nil
+		}
+	}
 	switch {
 	case err == nil || ctx.Err() != nil || s.isClosed():
 		return l, err
-	case errors.As(err, &refused) && refused.form, s.opts.Elicit != "" && errors.As(err, &lost):
+	case refused.form, s.opts.Elicit != "" && errors.As(err, &lost):
 		s.log.Info("MCP server refuses the handshake, trying another", "error", err)
 	default:
 		return nil, err
 	}
-	l, again := s.handshake(ctx, as, second)
+	l, again := s.handshake(ctx, as, second, false)
 	if again != nil && again.Error() != err.Error() {
 		again = fmt.Errorf("%w; before that, with another handshake: %w", again, err)
 	}
@@ -109,10 +115,10 @@ func lately(ctx context.Context, most time.Duration) (context.Context, context.C
 	return context.WithTimeoutCause(ctx, most, late(most))
 }
 
-func (s *Server) handshake(ctx context.Context, as *login, protocol string) (*link, error) {
+func (s *Server) handshake(ctx context.Context, as *login, protocol string, sse bool) (*link, error) {
 	var p peer
 	if s.url != nil {
-		p = s.visit(as)
+		p = s.visit(as, sse)
 	} else {
 		launched, err := s.launch()
 		if err != nil {
@@ -137,7 +143,7 @@ func (s *Server) handshake(ctx context.Context, as *login, protocol string) (*li
 	if err != nil {
 		return nil, p.unmet(ctx, err)
 	}
-	l.session = session
+	l.session, l.keeps = session, sse || session.ID() != ""
 	p.met(session)
 	return l, nil
 }

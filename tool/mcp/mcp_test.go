@@ -21,6 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -295,8 +296,11 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	require.Error(t, err)
 	r.ok(t, "echo", "x")
 	require.NoError(t, r.Close())
-	require.Eventually(t, func() bool {
-		return !strings.Contains(stacks(), "modelcontextprotocol/go-sdk") && !strings.Contains(stacks(), "tool/mcp.(*process)") && !strings.Contains(stacks(), "tool/mcp.(*Server)")
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		all := stacks()
+		for _, ours := range []string{"modelcontextprotocol/go-sdk", "tool/mcp.(*process)", "tool/mcp.(*Server)"} {
+			assert.NotContains(c, all, ours)
+		}
 	}, soon, 5*time.Millisecond)
 }
 

@@ -197,6 +197,23 @@ func TestSignIn(t *testing.T) {
 	g.silent(text, r.log.String(), again.log.String(), string(q.State), q.Text, q.Context)
 }
 
+// Two calls of a turn ask for the same sign-in. Whoever has done it for one says so to the
+// other, in any words.
+func TestSignInOfTwoCalls(t *testing.T) {
+	g := newGuard(t, httpHandler(teller(), nil))
+	r := reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: &mcp.OAuth{}})
+	first, second := &visitor{t: t, r: r, session: "ana"}, &visitor{t: t, r: r, session: "ana"}
+	q := first.asked("result")
+	require.Equal(t, q, second.asked("result"))
+	first.answer(q, said(first.browse(q)))
+	_, _, err := first.call("result")
+	require.NoError(t, err)
+	second.answer(q, said("done"))
+	_, _, err = second.call("result")
+	require.NoError(t, err)
+	require.Equal(t, []string{"authorization_code"}, g.grants())
+}
+
 func TestTokensAreRenewed(t *testing.T) {
 	g := newGuard(t, httpHandler(teller(), nil))
 	r := reach(t, g.mcp.URL+"/mcp", mcp.Options{OAuth: &mcp.OAuth{}})

@@ -140,7 +140,7 @@ func (p *process) unmet(ctx context.Context, err error) error {
 	switch {
 	case answer != nil:
 		p.stop()
-		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true})
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true, false})
 	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
 		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, time.Duration(slow), s.shown(), p.words(0))}

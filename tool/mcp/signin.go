@@ -63,15 +63,6 @@ func (l *login) begin(ctx context.Context, at terms, server *issuer) error {
 // finish takes what a person brings from a sign-in. again says why they are asked for the
 // same once more; an error ends the sign-in.
 func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (again string, err error) {
-	text := a.Text
-	_ = json.Unmarshal(a.Data, &text) // it may come in quotes
-	back := redirected(text)
-	switch {
-	case back.Get("state") == "" || back.Get("code") == "" && back.Get("error") == "":
-		return "it is not the address that the browser shows after the sign-in, with code= and state= in it", nil
-	case back.Get("state") != state:
-		return "it is the address of another sign-in", nil
-	}
 	done, err := l.hold(ctx)
 	if err != nil {
 		return "", err
@@ -82,7 +73,16 @@ func (l *login) finish(ctx context.Context, state string, a agent.ToolAnswer) (a
 	}
 	p := l.known.Pending
 	if p == nil || p.State != state {
-		return "", nil // somebody else finished it, or nobody knows of it any more: the server tells
+		return "", nil // it was finished by the answer to another call, or nobody knows of it any more: the server tells
+	}
+	text := a.Text
+	_ = json.Unmarshal(a.Data, &text) // it may come in quotes
+	back := redirected(text)
+	switch {
+	case back.Get("state") == "" || back.Get("code") == "" && back.Get("error") == "":
+		return "it is not the address that the browser shows after the sign-in, with code= and state= in it", nil
+	case back.Get("state") != state:
+		return "it is the address of another sign-in", nil
 	}
 	l.known.Pending = nil
 	switch iss := back.Get("iss"); {

@@ -76,7 +76,7 @@ func (s *Server) linked(ctx context.Context, who owner) (l *link, done func(), e
 	if who != (owner{}) && s.url != nil && s.opts.Per == "" && !s.people() {
 		// Whether it keeps anything is known when it was met.
 		l, done, err := s.linked(ctx, owner{})
-		if err != nil || l.session.ID() == "" {
+		if err != nil || !l.keeps {
 			return l, done, err
 		}
 		done()

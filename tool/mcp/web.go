@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,6 +36,7 @@ const (
 type web struct {
 	server *Server
 	as     *login // nil where nobody signs in
+	sse    bool   // it speaks the transport of 2024-11-05: see sdk.SSEClientTransport
 	client *http.Client
 	stream *stream
 
@@ -43,8 +45,8 @@ type web struct {
 	session *sdk.ClientSession
 }
 
-func (s *Server) visit(as *login) *web {
-	w := &web{server: s, as: as}
+func (s *Server) visit(as *login, sse bool) *web {
+	w := &web{server: s, as: as, sse: sse}
 	limit := s.opts.startTimeout()
 	w.client = &http.Client{
 		CheckRedirect: w.redirected,
@@ -67,6 +69,9 @@ func (w *web) attend(ctx context.Context) (done func()) { return w.stream.attend
 
 // transport is the SDK's, with a stream of ours for what a server says unasked.
 func (w *web) transport() sdk.Transport {
+	if w.sse {
+		return &sdk.SSEClientTransport{Endpoint: w.server.url.String(), HTTPClient: w.client, MaxEventSize: maxMessage}
+	}
 	return &sdk.StreamableClientTransport{
 		Endpoint: w.server.url.String(), HTTPClient: w.client, MaxRetries: resumes, MaxEventSize: maxMessage,
 	}
@@ -107,9 +112,9 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	case t.status() == http.StatusUnauthorized || t.status() == http.StatusForbidden: // another try changes nothing
 		return tool.Refuse("the MCP server %s refuses the handshake (%s): %s", s.name, s.shown(), t.said())
 	case t.status() >= 300:
-		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(t.said()), answer != nil || t.status() == http.StatusBadRequest})
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(t.said()), answer != nil || t.status() == http.StatusBadRequest, !w.sse && slices.Contains(older, t.status())})
 	case answer != nil:
-		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(s.said(answer.Message)), true})
+		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(s.said(answer.Message)), true, false})
 	case t.failure() != nil:
 		err = fmt.Errorf("the MCP server %s can't be reached (%s): %s", s.name, s.shown(), s.secrets(plain(t.failure())))
 		if errors.Is(t.failure(), syscall.ECONNREFUSED) {
@@ -120,11 +125,15 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %s", s.name, s.shown(), s.secrets(err.Error()))
 }
 
-// refusal is that of a handshake. It may be its form that is refused.
+// refusal is that of a handshake. It may be its form that is refused, or the transport.
 type refusal struct {
 	error
-	form bool
+	form, transport bool
 }
+
+// older are the statuses by which a server of the older transport refuses a request of the
+// newer one.
+var older = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
 
 // leave makes the next who asks begin a new session. The first reason counts.
 func (w *web) leave(reason error) {
@@ -218,7 +227,13 @@ type courier struct {
 
 // RoundTrip is as [http.RoundTripper] wants it.
 func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method == http.MethodGet && req.Header.Get("Last-Event-Id") == "" && req.Context().Value(directly{}) == nil {
+	switch {
+	case !same(req.URL, c.server.url): // as the older transport lets a server say
+		return nil, fmt.Errorf("it wants requests at %s, which is another server", origin(req.URL))
+	case c.web.sse && req.Method == http.MethodGet:
+		return c.lasting(req)
+	case c.web.sse:
+	case req.Method == http.MethodGet && req.Header.Get("Last-Event-Id") == "" && req.Context().Value(directly{}) == nil:
 		return c.web.stream.answer(req), nil
 	}
 	waiting := tripOf(req.Context())
@@ -255,6 +270,39 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// lasting opens the one stream of the older transport, on which all answers come. It lasts
+// as long as the session, and not only as long as the handshake that it begins with.
+func (c *courier) lasting(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+	shaken := context.AfterFunc(req.Context(), cancel)
+	t := tripOf(req.Context())
+	if t == nil {
+		t = &trip{}
+	}
+	resp, err := c.admitted(req.WithContext(ctx), t)
+	if !shaken() || err != nil {
+		cancel()
+	}
+	if err != nil {
+		t.fail(err)
+		return nil, err
+	}
+	resp.Body = &closing{exactStream(resp.Body), cancel}
+	return resp, nil
+}
+
+// closing is a body that ends its request when it is closed.
+type closing struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close is as [io.Closer] wants it.
+func (c *closing) Close() error {
+	c.cancel()
+	return c.ReadCloser.Close()
 }
 
 // refused takes in a refusal. The SDK gives up a session, and all calls in it, for

@@ -32,6 +32,21 @@ func (s *swap) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s.current.Load().(http.HandlerFunc)(w, req)
 }
 
+// knowing notes the session that an answer begins, before the answer is out.
+type knowing struct {
+	http.ResponseWriter
+	sessions *sync.Map
+}
+
+func (k *knowing) WriteHeader(status int) {
+	if id := k.Header().Get("Mcp-Session-Id"); id != "" {
+		k.sessions.Store(id, true)
+	}
+	k.ResponseWriter.WriteHeader(status)
+}
+
+func (k *knowing) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
 // A session that the server has forgotten is begun anew, and the call is made once.
 func TestForgottenSession(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
@@ -51,10 +66,7 @@ func TestForgottenSession(t *testing.T) {
 					return
 				}
 			}
-			next.ServeHTTP(w, req)
-			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
-				known.Store(id, true)
-			}
+			next.ServeHTTP(&knowing{w, &known}, req)
 		})
 		require.Equal(t, "2", r.ok(t, "count", ""))
 		_, err := r.List(t.Context())

@@ -38,14 +38,26 @@ type knowing struct {
 	sessions *sync.Map
 }
 
-func (k *knowing) WriteHeader(status int) {
+func (k *knowing) note() {
 	if id := k.Header().Get("Mcp-Session-Id"); id != "" {
 		k.sessions.Store(id, true)
 	}
+}
+
+func (k *knowing) WriteHeader(status int) {
+	k.note()
 	k.ResponseWriter.WriteHeader(status)
 }
 
-func (k *knowing) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+func (k *knowing) Write(p []byte) (int, error) {
+	k.note()
+	return k.ResponseWriter.Write(p)
+}
+
+func (k *knowing) Flush() {
+	k.note()
+	k.ResponseWriter.(http.Flusher).Flush()
+}
 
 // A session that the server has forgotten is begun anew, and the call is made once.
 func TestForgottenSession(t *testing.T) {

@@ -58,10 +58,10 @@ func (e *End) fails(err *agent.Error) {
 	e.Outcome = &o
 }
 
-// settles says what the run and all below it have used at last.
-func (e *End) settles(tree agent.Tally) {
+// settles says what the run, and all below it, have used at last.
+func (e *End) settles(own, tree agent.Tally) {
 	o := *e.Outcome
-	o.Tree = tree
+	o.Usage, o.Cost, o.Tree = own.Usage, own.Cost, tree
 	e.Outcome = &o
 }
 
@@ -182,7 +182,8 @@ func (s *step) stopWaiting() {
 func (s *step) ended() {
 	s.enterLife(Ended)
 	s.Rest.begin(s.At)
-	s.End.settles(s.tally().Add(s.Ledger.worst()))
+	own := s.tally()
+	s.End.settles(own, own.Add(s.Ledger.worst()))
 	s.reportEnd()
 	s.do(Publish{}, Complete{})
 }

@@ -128,6 +128,7 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 			if !said {
 				continue
 			}
+			require.Equal(t, s.outcome.Tree.Usage, s.outcome.Usage, "what came of the call that was dropped counts in both")
 			require.Equal(t, agent.Cancelled, s.outcome.Status, "cancelled at %d", at)
 			require.Equal(t, "enough", s.outcome.Reason)
 			require.Equal(t, 1, s.count(ends...))

@@ -78,15 +78,18 @@ func (w *world) note(e Effect) {
 	}
 }
 
+// pairsUsage is what each call of the model uses: more than is guessed of one that is dropped.
+var pairsUsage = agent.Usage{Input: 2000, Output: 5}
+
 func (w *world) reply(e CallModel) Input {
-	in := Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
+	in := Replied{Ask: e.Seq, Reply: agent.Reply{Finish: agent.FinishStop, Usage: pairsUsage, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
 	if e.Summary != "" || w.turn >= len(pairsScript) {
 		return in
 	}
 	var calls []agent.ToolCall
 	require.NoError(w.t, json.Unmarshal([]byte(pairsScript[w.turn]), &calls))
 	w.turn++
-	in.Reply = agent.Reply{Finish: agent.FinishCalls}
+	in.Reply = agent.Reply{Finish: agent.FinishCalls, Usage: pairsUsage}
 	for i, c := range calls {
 		in.Reply.Parts = append(in.Reply.Parts, agent.Part{Type: agent.PartCall, Call: &calls[i]})
 		rules := []int{}
@@ -108,7 +111,7 @@ func (w *world) abandon() {
 	for i, in := range w.todo {
 		switch in := in.(type) {
 		case Replied:
-			w.todo[i] = Replied{Ask: in.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
+			w.todo[i] = Replied{Ask: in.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Usage: in.Reply.Usage, Parts: []agent.Part{{Type: agent.PartText, Text: "I was"}}}}
 		case Returned:
 			in.Result.Partial = true
 			w.todo[i] = in

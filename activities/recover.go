@@ -46,7 +46,7 @@ func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (li
 	if head.Run == "" || head.Status.Ended() {
 		return list, "", nil
 	}
-	id, known, err := d.cutOff(ctx, session, cmp.Or(head.Execution, head.Run))
+	id, known, err := d.cutOff(ctx, session, cmp.Or(head.Execution, head.Run), enums.WORKFLOW_EXECUTION_STATUS_FAILED)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -59,8 +59,10 @@ func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (li
 }
 
 // cutOff is the last execution of the run that an execution belongs to, if it was ended
-// from outside; known tells whether Temporal knows of it.
-func (d *Deeds) cutOff(ctx context.Context, session, execution string) (id string, known bool, err error) {
+// from outside; known tells whether Temporal knows of it. also are statuses of executions
+// that count as well: a run that failed may not have been able to store its end.
+func (d *Deeds) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
+	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
 	for range maxCarries {
 		described, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 		switch {
@@ -69,11 +71,11 @@ func (d *Deeds) cutOff(ctx context.Context, session, execution string) (id strin
 		case err != nil:
 			return "", false, durable.ArriveRPC(err)
 		}
-		switch described.GetWorkflowExecutionInfo().GetStatus() {
-		case enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
+		status := described.GetWorkflowExecutionInfo().GetStatus()
+		switch {
+		case slices.Contains(outside, status):
 			return execution, true, nil
-		case enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-		default:
+		case status != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 			return "", true, nil
 		}
 		if execution, err = d.successor(ctx, session, execution); err != nil {

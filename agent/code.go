@@ -40,6 +40,7 @@ const (
 	NoWorker           Code = "no_worker"           // nobody polls the task queue
 	NotSetUp           Code = "not_set_up"          // search attributes or the store are missing
 	Timeout            Code = "timeout"             // the caller's own deadline
+	NotWritten         Code = "not_written"         // output, or a file of this machine, can't be written
 )
 
 // How a run fails; Reason of its Outcome is the code.
@@ -100,6 +101,7 @@ var classes = map[Code]class{
 	NoWorker:           {5, 503, true},
 	NotSetUp:           {5, 503, false},
 	Timeout:            {7, 504, true},
+	NotWritten:         {1, 500, false},
 	LimitTurns:         {1, 500, false},
 	LimitTokens:        {1, 500, false},
 	LimitCost:          {1, 500, false},

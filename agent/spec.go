@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -230,112 +229,6 @@ func (o *OneOf) UnmarshalJSON(b []byte) error {
 
 // String joins the names with " or ".
 func (o OneOf) String() string { return strings.Join(o, " or ") }
-
-// Check refuses a definition that can't work, with [InvalidInput] and the
-// field. Whether its tools and its model exist only the worker can tell.
-func (d Definition) Check() error {
-	if err := CheckName(d.Name); err != nil {
-		return err
-	}
-	if strings.TrimSpace(d.Model) == "" {
-		return Errorf(InvalidInput, "agent %s: model is missing; name one, such as anthropic/claude-sonnet-5", d.Name).At("model")
-	}
-	if _, ok := profiles[d.Profile]; !ok && d.Profile != "" {
-		return Errorf(InvalidInput, "agent %s: profile must be one of tool_using, researcher, verifier, completer, not %q", d.Name, d.Profile).At("profile")
-	}
-	if !slices.Contains([]Completion{"", CompleteNatural, CompleteTool}, d.Completion) {
-		return Errorf(InvalidInput, "agent %s: completion must be natural or tool, not %q", d.Name, d.Completion).At("completion")
-	}
-	if err := d.Limits.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
-	}
-	if err := d.Compaction.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
-	}
-	if err := d.Reasoning.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
-	}
-	if err := d.Daemon.Check(); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Name, err)
-	}
-	if d.Daemon != nil && len(d.Require) > 0 {
-		return Errorf(InvalidInput, "agent %s: require says what must have happened before a run completes, and a daemon's does not; leave one of them out", d.Name).At("require")
-	}
-	return errors.Join(d.checkFallbacks(), d.checkRules(), d.checkNumbers())
-}
-
-func (d Definition) checkRules() error {
-	for i, r := range d.Rules {
-		if err := r.check(); err != nil {
-			return fmt.Errorf("agent %s: rules[%d]: %w", d.Name, i, err)
-		}
-	}
-	for _, b := range []struct {
-		path  string
-		value OnReached
-	}{{"on_limit", d.OnLimit}, {"on_loop", d.OnLoop}} {
-		if b.value != "" && b.value != FailOnReached && b.value != AskOnReached {
-			return Errorf(InvalidInput, "agent %s: %s must be fail or ask, not %q", d.Name, b.path, b.value).At(b.path)
-		}
-	}
-	for i, t := range d.ClientTools {
-		if err := CheckTool(t.Name); err != nil {
-			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
-		}
-	}
-	for i, a := range d.Agents {
-		if err := CheckName(a.Agent); err != nil {
-			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
-		}
-		if err := a.Limits.Check(); err != nil {
-			return fmt.Errorf("agent %s: agents[%d]: %w", d.Name, i, err)
-		}
-	}
-	if err := d.Asking.check(); err != nil {
-		return fmt.Errorf("agent %s: asking: %w", d.Name, err)
-	}
-	return nil
-}
-
-func (d Definition) checkNumbers() error {
-	for _, f := range []struct {
-		path  string
-		value int64
-	}{
-		{"nudges", int64(d.Nudges)}, {"repairs", int64(d.Repairs)}, {"parallel_tools", int64(d.ParallelTools)},
-		{"model_timeout", int64(d.ModelTimeout)}, {"model_silence", int64(d.ModelSilence)},
-		{"model_attempts", int64(d.ModelAttempts)}, {"max_output_tokens", int64(d.MaxOutputTokens)},
-		{"state_version", int64(d.StateVersion)},
-	} {
-		if f.value < 0 {
-			return Errorf(InvalidInput, "agent %s: %s must be positive", d.Name, f.path).At(f.path)
-		}
-	}
-	if len(d.Output) > 0 && !json.Valid(d.Output) {
-		return Errorf(InvalidInput, "agent %s: output is not a JSON Schema", d.Name).At("output")
-	}
-	var root struct{ Type any }
-	if d.Completion == CompleteTool && json.Unmarshal(d.Output, &root) == nil && root.Type != nil && root.Type != "object" {
-		return Errorf(InvalidInput, "agent %s: under completion tool, output must be of an object, since it is the arguments of the tool finish; put it into one, or leave completion out", d.Name).At("output")
-	}
-	return d.checkSize()
-}
-
-// checkSize refuses what does not fit into a run's history: the run's first task would fail
-// for ever.
-func (d Definition) checkSize() error {
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return Errorf(InvalidInput, "agent %s: a schema is not JSON", d.Name)
-	}
-	if len(raw) <= MaxDefinition {
-		return nil
-	}
-	if text, err := json.Marshal(d.Instructions); err == nil && len(text) > MaxDefinition/2 {
-		return Errorf(InvalidInput, "agent %s: instructions have %d bytes; with all else that it is made of an agent may have %d as JSON. Let it read what is long from a file", d.Name, len(d.Instructions), MaxDefinition).At("instructions")
-	}
-	return Errorf(InvalidInput, "agent %s: what it is made of has %d bytes as JSON, and may have %d", d.Name, len(raw), MaxDefinition)
-}
 
 // WithDefaults returns the definition with every default filled in; what its
 // author set stays.

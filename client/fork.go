@@ -129,14 +129,39 @@ func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*An
 	if err != nil {
 		return nil, err
 	}
-	if last.Status != agent.Failed {
-		return nil, agent.Errorf(agent.Stale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; fork it instead", last.Run, session, last.Status)
+	if err := c.hasFailed(ctx, session, last); err != nil {
+		return nil, err
 	}
 	point, err := retryPoint(view, session, last.Run, *o)
 	if err != nil {
 		return nil, err
 	}
 	return c.anew(view, point, session, &agent.From{Checkpoint: point.ID, Retry: last.Run}, *o)
+}
+
+// hasFailed returns [agent.Stale] if a run has not failed. Of a run that was ended from
+// outside, or could not store its end, the log does not know that: Temporal does. The next
+// run brings the end into the log.
+func (c *Client) hasFailed(ctx context.Context, session string, last agent.Record) error {
+	status, todo := last.Status, "fork it instead"
+	if !status.Ended() && c.temporal != nil {
+		switch info, err := c.last(ctx, session); {
+		case errors.Is(err, agent.NotFound):
+			todo = "Temporal knows nothing of it any more, so fork it instead"
+		case err != nil:
+			return err
+		case info.GetFirstRunId() != last.Run:
+			return agent.Errorf(agent.Stale, "the last run of session %s is %s, of which the log has nothing; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
+		case open(info):
+			todo = "end it first (stop or cancel), or fork into a new session"
+		default:
+			status = closedStatus(info.GetStatus())
+		}
+	}
+	if status == agent.Failed {
+		return nil
+	}
+	return agent.Errorf(agent.Stale, "run %s of session %s has not failed, it is %s: only a failed run can be retried; %s", last.Run, session, status, todo)
 }
 
 func retryPoint(view *store.View, session, run string, o ForkOptions) (point agent.Point, err error) {
@@ -173,7 +198,7 @@ func (c *Client) anew(view *store.View, point agent.Point, session string, from 
 		name = first.Agent
 	}
 	if o.Text == "" && (o.Edit || !journal.Asks(view, point)) {
-		return nil, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer; say in Text what to do", point.ID).At("input")
+		return nil, agent.Errorf(agent.InvalidInput, "at %s the model has nothing to answer, so that a message is needed", point.ID).At("input")
 	}
 	start := agent.Start{
 		V: agent.Version, Agent: name, Input: agent.Input{Text: o.Text}, By: o.By, Limits: o.Limits, Labels: o.Labels, From: from,

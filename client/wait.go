@@ -44,6 +44,14 @@ func (r *Run) Wait(ctx context.Context) (*agent.Outcome, error) {
 	}
 }
 
+// RunOf is the run that has answered a verb. Its [Run.Wait] passes over rests from before
+// the answer.
+func (c *Client) RunOf(ack agent.Ack) *Run {
+	r := &Run{client: c, Session: ack.Session, ID: ack.Run}
+	r.acted(ack.Seq)
+	return r
+}
+
 // rest waits until an execution rests; nil where it is closed. The history wakes it
 // when listings show something new, and since a notice may be lost in the server, it
 // looks besides, ever more seldom.

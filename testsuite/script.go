@@ -302,7 +302,8 @@ func (r Reply) usage(req *model.Request, text string) agent.Usage {
 		in += m.Size()
 	}
 	const bytesPerToken = 4
-	return agent.Usage{Input: int64(in / bytesPerToken), Output: int64(len(text)/bytesPerToken + len(r.Calls)*10)}
+	// At least one: no usage at all would mean that the provider does not tell it.
+	return agent.Usage{Input: int64(max(1, in/bytesPerToken)), Output: int64(len(text)/bytesPerToken + len(r.Calls)*10)}
 }
 
 // placeOf finds the place in a conversation: which one it is, and how many

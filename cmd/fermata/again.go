@@ -111,7 +111,7 @@ func (a *again) runE(cmd *cobra.Command, args []string) (err error) {
 		})
 	}
 	if !a.detach || a.agents != "" {
-		if a.file, err = agentsFile(a.agents); err != nil {
+		if a.file, err = agentsFile(cmd.Context(), a.agents); err != nil {
 			return err
 		}
 	}
@@ -141,14 +141,20 @@ func (a *again) do(ctx context.Context) error {
 		return err
 	}
 	anew, err := a.prepareAnew(ctx, a.runs)
+	if errors.Is(err, agent.NoWorker) && a.file != nil && !a.detach {
+		// The last run has not stored all of its log: only a worker can read the rest.
+		if err = a.employ(ctx); err == nil {
+			anew, err = a.prepareAnew(ctx, a.runs)
+		}
+	}
 	if err != nil {
-		return err
+		return a.onItsQueue(ctx, a.server, a.session, err)
 	}
 	if err := a.sure(ctx, anew.Again); err != nil {
 		return err
 	}
 	a.session, a.runner.agent = anew.Session(), anew.Agent()
-	if !a.detach {
+	if !a.detach && a.crew == nil {
 		if err := a.findWorker(ctx); err != nil {
 			return err
 		}
@@ -190,7 +196,7 @@ func (a *again) prepareAnew(ctx context.Context, runs *fermata.Client) (*fermata
 	anew, err := a.prepared(runs, ctx, a.session, &a.options)
 	switch {
 	case err != nil && a.options.Text == "" && pathOf(err) == "input":
-		return nil, agent.Errorf(agent.InvalidInput, "%w: --message TEXT says it", err).At("input")
+		return nil, agent.Errorf(agent.InvalidInput, "%w: say with --message TEXT what to do", err).At("input")
 	case err != nil:
 		return nil, err
 	case a.json:

@@ -20,7 +20,7 @@ type decider struct {
 	request       string
 	choice        int
 	result, edit  string
-	always        bool
+	always, wait  bool
 	reason, note  string
 	by, tokenFile string
 }
@@ -34,7 +34,10 @@ type decision struct {
 const answerHelp = `
 On a terminal the request need not be named: what is open is shown, with its
 arguments, and asked. Without one --request is wanted, as it was printed (by
-fermata inbox, show, run or wait): what was shown to somebody is what is answered.`
+fermata inbox, show, run or wait): what was shown to somebody is what is answered.
+
+A worker that has just been started is waited for, up to 15s. With --wait the exit
+status is that of run.`
 
 func (c *cli) answerCommand() *cobra.Command {
 	d := &decider{cli: c, verb: agent.Answer}
@@ -98,7 +101,8 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	f.StringVar(&d.request, "request", "", "the request, such as q-7, or pay-1/q-7 of a run below")
 	f.StringVar(&d.tokenFile, "token-file", "", "file with the token of an approver (see fermata token)")
 	d.byFlag(cmd, &d.by)
-	d.jsonFlag(cmd, "print the run's answer as one line of JSON")
+	f.BoolVar(&d.wait, "wait", false, "wait until the run that asked rests or ends, and print how")
+	d.jsonFlag(cmd, "print the run's answer as one line of JSON; with --wait, the outcome")
 	return cmd
 }
 
@@ -179,7 +183,7 @@ func (d *decider) do(ctx context.Context, runs *fermata.Client, session string, 
 	session, d.request = askedBelow(session, d.request)
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	q, err := runs.Request(soon, session, d.request)
+	q, err := heardBy(soon, d.cli, func() (agent.Request, error) { return runs.Request(soon, session, d.request) })
 	if err != nil {
 		return d.elsewhere(ctx, runs, session, unheard(session, err))
 	}
@@ -235,8 +239,13 @@ func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q age
 	case said.Reject != nil:
 		what = "rejected"
 	}
-	d.tellAck(ack, q.ID+" "+what)
-	return nil
+	if !d.wait || !d.json {
+		d.tellAck(ack, q.ID+" "+what)
+	}
+	if !d.wait {
+		return nil
+	}
+	return d.rests(ctx, runs, runs.RunOf(ack))
 }
 
 // decide sends an answer to the run that asked.

@@ -53,7 +53,7 @@ The exit status is that of the last run, as in run, and 3 where it goes on.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			r.agent = append(args, "")[0]
-			if r.file, err = agentsFile(r.agents); err != nil {
+			if r.file, err = agentsFile(cmd.Context(), r.agents); err != nil {
 				return err
 			}
 			return r.chat(cmd.Context())
@@ -275,7 +275,7 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	}
 	soon, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	line, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: whoami(), Agent: t.runner.agent})
+	line, run, err := t.deliver(soon, t.runs, t.session, text, &fermata.SendOptions{Mode: mode, By: whoami(), Agent: t.runner.agent})
 	if err != nil {
 		t.failed(ctx, err)
 		return ctx.Err()
@@ -285,10 +285,6 @@ func (t *chat) message(ctx context.Context, text string, mode agent.SendMode) er
 	case line.Later:
 		t.to.Note("no worker answers; the message waits for one")
 	case t.run == nil || line.Run != t.run.ID:
-		run, err := t.runs.Get(ctx, t.session)
-		if err != nil {
-			return err
-		}
 		t.enter(run)
 	}
 	return nil

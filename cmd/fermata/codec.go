@@ -72,12 +72,13 @@ one at every start. It stands in the path of the address, or behind
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to listen on")
+	c.jsonFlag(cmd, "print where it listens as one line of JSON")
 	cmd.AddCommand(c.codecKeyCommand())
 	return cmd
 }
 
 func (c *cli) codecKeyCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "key ID",
 		Short: "Make a new key",
 		Long: `Key prints a new random key with an id, as ` + encryptionVariable + ` has it. To change
@@ -88,12 +89,24 @@ take the old one away when nothing needs it any more (docs/encryption.md).`,
 		Args: wants(1, "an id for the key"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := keyring.New(args[0])
-			if err == nil {
+			switch {
+			case err != nil:
+			case c.json:
+				c.line(keyLine{agent.Version, text})
+			default:
 				c.print("%s", text)
 			}
 			return err
 		},
 	}
+	c.jsonFlag(cmd, "print the key as one line of JSON")
+	return cmd
+}
+
+// keyLine is the output of codec key --json.
+type keyLine struct {
+	V   int    `json:"v"`
+	Key string `json:"key"`
 }
 
 func (c *cli) codec(ctx context.Context, addr string) error {
@@ -114,13 +127,26 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 	token := cmp.Or(os.Getenv(codecVariable), rand.Text())
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
-	c.print("codec      http://%s/%s", listener.Addr(), token)
-	c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Writes())
-	c.print("ready      Ctrl-C stops")
+	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.json {
+		c.line(codecLine{agent.Version, "ready", at, ring.IDs(), ring.Writes()})
+	} else {
+		c.print("codec      %s", at)
+		c.print("keys       %s; %s writes", strings.Join(ring.IDs(), ", "), ring.Writes())
+		c.print("ready      Ctrl-C stops")
+	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return agent.Errorf(agent.Internal, "the codec server has stopped: %w", err)
 	}
 	return nil
+}
+
+// codecLine is the output of codec --json.
+type codecLine struct {
+	V      int      `json:"v"`
+	Type   string   `json:"type"`
+	URL    string   `json:"url"`
+	Keys   []string `json:"keys"`
+	Writes string   `json:"writes"`
 }
 
 // maxCodecBody bounds what is asked of the codec server at once, in bytes: a page of

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -296,6 +297,26 @@ func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store
 		return err
 	}
 	return activities.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
+}
+
+// onItsQueue adds to an error, which says that a part of a session is not to be had, that
+// the session is of another task queue, if it is: the workers there may have another store.
+func (c *cli) onItsQueue(ctx context.Context, s *server, session string, err error) error {
+	if !slices.Contains([]agent.Code{agent.NotFound, agent.ChunkMissing, agent.NoWorker, agent.Timeout}, agent.CodeOf(err)) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	d, lost := s.DescribeWorkflowExecution(ctx, session, "")
+	queue := d.GetWorkflowExecutionInfo().GetTaskQueue()
+	if lost != nil || queue == c.queue() {
+		return err
+	}
+	where := ""
+	if recorded, lost := signals.ReadStore(ctx, s.Client, queue); lost == nil {
+		where = ", whose store is in " + recorded.Place
+	}
+	return agent.Errorf(agent.CodeOf(err), "%w; session %s is of the task queue %s%s: name them with --task-queue and --store", err, session, queue, where)
 }
 
 // withServer gives a command the server that is meant, and what speaks to runs on it.

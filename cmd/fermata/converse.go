@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -111,7 +112,7 @@ func (v *conversation) rested(ctx context.Context, o *agent.Outcome) error {
 	}
 	switch {
 	case o.Seq == 0: // only a listing knows of the rest: the run itself is asked again
-		pause(ctx, lookAgain)
+		await.Pause(ctx, lookAgain)
 	case o.Seq >= v.heard.seq:
 		v.after = o.Seq
 	}
@@ -156,7 +157,7 @@ var errElsewhere = errors.New("it was answered elsewhere")
 func (v *conversation) whileOpen(ctx context.Context, q agent.Request) (open context.Context, done func()) {
 	open, end := context.WithCancelCause(ctx)
 	go func() {
-		for pause(open, lookAgain) {
+		for await.Pause(open, lookAgain) {
 			if _, err := v.runs.Request(open, q.Session, q.ID); errors.Is(err, agent.NotFound) || errors.Is(err, agent.Closed) {
 				end(errElsewhere)
 			}

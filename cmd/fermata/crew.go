@@ -108,14 +108,14 @@ func (c *cli) dismiss(w *crew) {
 
 // agentsFile loads the agents file that is named, or the one in the working
 // directory; nil where none is named and none is there.
-func agentsFile(path string) (*agentsfile.File, error) {
+func agentsFile(ctx context.Context, path string) (*agentsfile.File, error) {
 	if path == "" {
 		path = agentsfile.DefaultName
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
 	}
-	return agentsfile.Load(path)
+	return agentsfile.Load(ctx, path)
 }
 
 // noAgents says what to write where there is no agents file.
@@ -160,7 +160,7 @@ func (c *cli) claimQueue(ctx context.Context, s *server, runs *fermata.Client, f
 		err = os.WriteFile(record, []byte(mine+"\n"), 0o600)
 	}
 	if err != nil {
-		return agent.Errorf(agent.Internal, "the data directory: %w", err)
+		return agent.Errorf(agent.NotWritten, "the data directory: %w", err)
 	}
 	return nil
 }

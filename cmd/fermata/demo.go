@@ -15,6 +15,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
@@ -36,7 +37,7 @@ const (
 )
 
 func (c *cli) demoCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch an agent find and mend a bug, without a key",
 		Long: `Demo lets an agent mend a small project in a temporary directory. Temporal, the
@@ -47,16 +48,18 @@ running.`,
 		Args:    wants(0, "no argument"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.demo(cmd.Context()) },
 	}
+	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
+	return cmd
 }
 
 func (c *cli) demo(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "fermata-demo-")
 	if err != nil {
-		return agent.Errorf(agent.Internal, "a temporary directory for the demo: %w", err)
+		return agent.Errorf(agent.NotWritten, "a temporary directory for the demo: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	if err := unpackDemo(dir); err != nil {
-		return agent.Errorf(agent.Internal, "unpacking the demo: %w", err)
+		return agent.Errorf(agent.NotWritten, "unpacking the demo: %w", err)
 	}
 	session := "demo-" + uuid.NewString()[:8]
 	// A queue of its own: no other worker's tools must touch this workspace, and
@@ -145,9 +148,6 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
-	tell := c.teller()
-	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
-	tell.Note("session %s · task: %s", session, demoTask)
 	pieces, err := hub.Subscribe(ctx, session)
 	if err != nil {
 		return err
@@ -157,11 +157,17 @@ func (c *cli) demoRun(ctx context.Context, s *server, session, data string, hub 
 	if err != nil {
 		return err
 	}
+	var tell listener = jsonLines{c, run, &story.Remarks{}}
+	if !c.json {
+		tell = c.teller()
+	}
+	tell.Note("Temporal, the files and the shell are real; the model answers from a script.")
+	tell.Note("session %s · task: %s", session, demoTask)
 	o, err := follow(ctx, run, &heard{}, pieces, tell, func() bool { return true }, until{})
 	if err != nil {
 		return err
 	}
-	if err := c.told(ctx, nil, o, tell); err != nil {
+	if err := c.told(ctx, nil, o, tell); err != nil || c.json {
 		return err
 	}
 	c.print("\nAll of it is recorded. To look at it:")

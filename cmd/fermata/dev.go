@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ Other commands find it by its data directory.`,
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
 	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port where that is taken)")
+	c.jsonFlag(cmd, "print one line of JSON when others can come")
 	return cmd
 }
 
@@ -49,7 +51,7 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	if err := checkLoopback("--addr", addr); err != nil {
 		return err
 	}
-	f, err := agentsFile(agents)
+	f, err := agentsFile(ctx, agents)
 	if err != nil {
 		return err
 	}
@@ -62,11 +64,13 @@ func (c *cli) dev(ctx context.Context, agents, addr string) error {
 	}
 	defer s.close()
 	dir, _ := c.dataDir() // used already
-	c.print("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
+	s.data = dir
+	c.people("temporal   %s, namespace %s, data in %s", s.addr, s.namespace, dir)
 	if f == nil {
 		s.embedded.Open()
-		c.print("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
-		c.print("ready      Ctrl-C stops")
+		c.people("worker     none: there is no %s here, and no --agents", agentsfile.DefaultName)
+		c.ready(s, nil)
+		c.people("ready      Ctrl-C stops")
 		<-ctx.Done()
 		return nil
 	}
@@ -81,11 +85,14 @@ func checkLoopback(flag, addr string) error {
 	if addr == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
 	if ip := net.ParseIP(host); err == nil && (host == "localhost" || ip != nil && ip.IsLoopback()) {
 		return nil
 	}
-	return agent.Errorf(agent.InvalidInput, "%s must be a loopback address with a port, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
+	return agent.Errorf(agent.InvalidInput, "%s must be a loopback address with a port up to 65535, such as %s, not %q: nobody else is to reach the server", flag, defaultAddress, addr)
 }
 
 // devServer starts the embedded server of the data directory; it is nobody else's.
@@ -135,15 +142,7 @@ func free(addr string) bool {
 }
 
 func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) error {
-	runs, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	if err := c.claimQueue(ctx, s, runs, f); err != nil {
-		return err
-	}
-	c.warnOfKeys(f)
-	w, err := c.hire(ctx, s, f, devPatience, nil)
+	w, err := c.staff(ctx, s, f, devPatience)
 	if err != nil {
 		return err
 	}
@@ -153,11 +152,25 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 	}
 	s.embedded.Open()
 	c.introduceWorker(f)
-	c.print("try        fermata run %s \"…\"%s in another terminal; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), s.addr)
-	c.print("ready      Ctrl-C stops")
+	c.people("try        fermata run %s \"…\"%s in another terminal; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), s.addr)
+	c.ready(s, f)
+	c.people("ready      Ctrl-C stops")
 	<-ctx.Done()
 	c.note("stopping; calls in progress have %s", devPatience)
 	return nil
+}
+
+// staff starts a worker that is there for others, unless the task queue is somebody else's.
+func (c *cli) staff(ctx context.Context, s *server, f *agentsfile.File, patience time.Duration) (*crew, error) {
+	runs, err := c.client(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.claimQueue(ctx, s, runs, f); err != nil {
+		return nil, err
+	}
+	c.warnOfKeys(f)
+	return c.hire(ctx, s, f, patience, nil)
 }
 
 // dataFlag is what other commands need to find the server of this one.
@@ -169,11 +182,42 @@ func (c *cli) dataFlag() string {
 }
 
 func (c *cli) introduceWorker(f *agentsfile.File) {
-	var names []string
+	names := agentNames(f)
+	c.people("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
+}
+
+func agentNames(f *agentsfile.File) (names []string) {
 	for _, def := range f.Agents {
 		names = append(names, def.Name)
 	}
-	c.print("worker     task queue %s, agents of %s: %s", c.queue(), f.Path, strings.Join(names, ", "))
+	return names
+}
+
+// readyLine is the output of dev and worker with --json.
+type readyLine struct {
+	V         int    `json:"v"`
+	Type      string `json:"type"`
+	PID       int    `json:"pid"`
+	Address   string `json:"address"`
+	Namespace string `json:"namespace"`
+	// Data is where dev's server keeps its data.
+	Data string `json:"data,omitempty"`
+	// TaskQueue, File and Agents are those of the worker; empty if there is none.
+	TaskQueue string   `json:"task_queue,omitempty"`
+	File      string   `json:"agents_file,omitempty"`
+	Agents    []string `json:"agents,omitempty"`
+}
+
+// ready tells programs that a server, a worker or both work; f is nil without a worker.
+func (c *cli) ready(s *server, f *agentsfile.File) {
+	if !c.json {
+		return
+	}
+	l := readyLine{V: agent.Version, Type: "ready", PID: os.Getpid(), Address: s.addr, Namespace: s.namespace, Data: s.data}
+	if f != nil {
+		l.TaskQueue, l.File, l.Agents = c.queue(), f.Path, agentNames(f)
+	}
+	c.line(l)
 }
 
 // warnOfKeys tells which agents can't work for want of a key. Others can.
@@ -208,11 +252,12 @@ works once that version was made current.`,
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
 	cmd.Flags().StringVar(&c.deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
 	cmd.Flags().StringVar(&c.build, "build", "", "this version, as runs show it (default that of this program)")
+	c.jsonFlag(cmd, "print one line of JSON when it works")
 	return cmd
 }
 
 func (c *cli) work(ctx context.Context, agents string) error {
-	f, err := agentsFile(agents)
+	f, err := agentsFile(ctx, agents)
 	if err != nil {
 		return err
 	}
@@ -228,21 +273,14 @@ func (c *cli) work(ctx context.Context, agents string) error {
 		return err
 	}
 	defer s.close()
-	runs, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	if err := c.claimQueue(ctx, s, runs, f); err != nil {
-		return err
-	}
-	c.warnOfKeys(f)
-	w, err := c.hire(ctx, s, f, workerPatience, nil)
+	w, err := c.staff(ctx, s, f, workerPatience)
 	if err != nil {
 		return err
 	}
 	defer c.dismiss(w)
 	c.introduceWorker(f)
-	c.print("ready      pid %d; Ctrl-C stops", os.Getpid())
+	c.ready(s, f)
+	c.people("ready      pid %d; Ctrl-C stops", os.Getpid())
 	<-ctx.Done()
 	c.note("stopping; calls in progress have %s", workerPatience)
 	return nil

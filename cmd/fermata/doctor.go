@@ -57,12 +57,41 @@ with its models, their keys and their servers, MCP servers, which it asks for th
 tools, and the shell. It changes nothing and shows no key. The exit status is 0 if all that is
 needed is there.`,
 		Example: `  fermata doctor
-  fermata doctor --agents fermata.yaml --profile prod`,
+  fermata doctor --agents fermata.yaml --profile prod
+  fermata doctor --json | jq -r 'select(.verdict=="fail").text'`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.examine(cmd.Context()) },
 	}
 	cmd.Flags().StringVar(&d.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	c.jsonFlag(cmd, "print one finding as JSON a line")
 	return cmd
+}
+
+// findingLine is a finding for programs.
+type findingLine struct {
+	V       int        `json:"v"`
+	Check   string     `json:"check"`
+	Verdict string     `json:"verdict"` // ok, warn, fail or skipped
+	Text    string     `json:"text"`
+	Todo    string     `json:"todo,omitempty"`
+	Code    agent.Code `json:"code,omitempty"`
+}
+
+// tell prints a finding.
+func (d *doctor) tell(f finding) {
+	text := strings.Join(strings.Fields(f.text), " ")
+	if d.json {
+		verdict := strings.ToLower(string(f.verdict))
+		if f.verdict == skipped {
+			verdict = "skipped"
+		}
+		d.line(findingLine{agent.Version, f.what, verdict, text, f.todo, f.code})
+		return
+	}
+	d.print("%-5s%-12s%s", f.verdict, f.what, text)
+	if f.todo != "" {
+		d.print("     %-12s-> %s", "", f.todo)
+	}
 }
 
 func (d *doctor) found(what string, v verdict, text, todo string) {
@@ -76,7 +105,7 @@ func (d *doctor) failed(what string, err error, todo string) {
 }
 
 func (d *doctor) examine(ctx context.Context) error {
-	file, fileErr := agentsFile(d.agents)
+	file, fileErr := agentsFile(ctx, d.agents)
 	d.file = file
 	d.checkServer(ctx)
 	if d.server != nil {
@@ -96,10 +125,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	}
 	status := error(nil)
 	for _, f := range d.findings {
-		d.print("%-5s%-12s%s", f.verdict, f.what, strings.Join(strings.Fields(f.text), " "))
-		if f.todo != "" {
-			d.print("     %-12s-> %s", "", f.todo)
-		}
+		d.tell(f)
 		if f.verdict == failing && status == nil {
 			status = ended(f.code.Exit())
 		}
@@ -239,12 +265,12 @@ func (d *doctor) checkAgents() {
 		}
 		d.failed("key", agent.Errorf(agent.ProviderAuth, "%s is not set: runs of %s fail", k.Env, who), "export "+k.Env+"=…")
 	}
-	for _, p := range d.file.Programs() {
+	for _, p := range d.file.Programs() { // those that agents use are asked below
 		if p.Err == nil {
-			d.found("mcp", fine, fmt.Sprintf("%s: %s is there", p.Server, p.Command), "")
+			d.found("mcp", skipped, fmt.Sprintf("%s: %s is there, and no agent uses it", p.Server, p.Command), "")
 			continue
 		}
-		d.failed("mcp", agent.Errorf(agent.ToolsMissing, "server %s: the command %s can't be started: %w", p.Server, p.Command, p.Err), "install it, or name it with its path")
+		d.found("mcp", warning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
 	}
 	if d.file.UsesShell() {
 		d.checkShell(d.file.Workspace(), warning)
@@ -270,6 +296,9 @@ func (d *doctor) checkModels(ctx context.Context) {
 	}
 }
 
+// installIt is what to do about a program that is not there.
+const installIt = "install it, or name it with its path"
+
 // checkServers asks the MCP servers that agents use for their tools.
 func (d *doctor) checkServers(ctx context.Context) {
 	if d.file == nil {
@@ -283,6 +312,8 @@ func (d *doctor) checkServers(ctx context.Context) {
 			d.found("mcp", fine, fmt.Sprintf("%s lists %d tools", s.Name, s.Tools), "")
 		case s.Optional:
 			d.found("mcp", warning, s.Err.Error()+"; runs begin without its tools", "")
+		case s.Gone:
+			d.failed("mcp", s.Err, installIt)
 		default:
 			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "mend it, or mark it optional: true if runs can do without")
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,12 +11,19 @@ import (
 func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [\"mcp:gone\", \"mcp:here\"]}\nmcp:\n  gone: {command: [no-such-program-at-all]}\n  here: {command: [sh]}\n")
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [\"mcp:gone\", \"mcp:here\", \"mcp:may\"]}\nmcp:\n  gone: {command: [no-such-program-at-all]}\n"+
+		"  here: {command: [\"true\"]}\n  may: {command: [no-such-program-either], optional: true}\n  spare: {command: [sh]}\n  lost: {command: [none-such]}\n")
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
 	r := b.run("doctor")
 	require.NotZero(t, r.exit)
 	require.Contains(t, r.out, "FAIL mcp         server gone: the command no-such-program-at-all can't be started")
-	require.Contains(t, r.out, "ok   mcp         here: sh is there")
+	require.Contains(t, r.out, "warn mcp         server may: the command no-such-program-either can't be started")
+	require.Contains(t, r.out, "-    mcp         spare: sh is there, and no agent uses it")
+	require.Contains(t, r.out, "warn mcp         lost: the command none-such can't be started, and no agent uses it")
+	for _, name := range []string{"gone", "here", "may", "spare", "lost"} {
+		require.Len(t, regexp.MustCompile(`(?m)^\S+ +mcp .*\b`+name+`\b`).FindAllString(r.out, -1), 1, "one verdict for %s:\n%s", name, r.out)
+	}
+	require.Regexp(t, `(?m)^FAIL mcp .*\bhere\b`, r.out)
 
 	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\"}\n")
 	d := b.start("dev", "--agents", b.dir+"/none.yaml", "--addr", b.addr)

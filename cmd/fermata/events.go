@@ -62,14 +62,14 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 	}
 	if !o.Follow {
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
-		return err
+		return c.onItsQueue(ctx, s, session, err)
 	}
 	far, err := c.ends(s)
 	if err != nil {
 		return err
 	}
 	o.Live = far != nil
-	return c.followEvents(ctx, runs, session, o)
+	return c.onItsQueue(ctx, s, session, c.followEvents(ctx, runs, session, o))
 }
 
 // storedEvents prints what the store alone has.

@@ -131,7 +131,7 @@ func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrd
 		err = syncFolder(filepath.Dir(o.file))
 	}
 	if err != nil {
-		return e, agent.Errorf(agent.Internal, "writing %s: %w", o.file, err)
+		return e, agent.Errorf(agent.NotWritten, "writing %s: %w", o.file, err)
 	}
 	return e, nil
 }

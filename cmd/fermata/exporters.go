@@ -88,9 +88,12 @@ func metricReader(ctx context.Context, console io.Writer) (sdkmetric.Reader, err
 	return sdkmetric.NewPeriodicReader(to), nil
 }
 
-// startServer starts the embedded server. It would read this variable too, trace itself
+// startServer starts the embedded server. Tests have another, which can be held up.
+var startServer = startEmbedded
+
+// startEmbedded starts the embedded server. It would read this variable too, trace itself
 // by it, and refuse to start where it does not know what it says.
-func startServer(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+func startEmbedded(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
 	if err := os.Unsetenv("OTEL_" + string(traces) + "_EXPORTER"); err != nil {
 		return nil, err
 	}

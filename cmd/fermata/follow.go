@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -145,7 +146,7 @@ func (f *follower) read(ctx context.Context, seq int64) {
 				return
 			}
 		}
-		if !failed || !pause(ctx, lookAgain) {
+		if !failed || !await.Pause(ctx, lookAgain) {
 			return
 		}
 	}
@@ -154,17 +155,6 @@ func (f *follower) read(ctx context.Context, seq int64) {
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
 	case to <- v:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
 		return true
 	case <-ctx.Done():
 		return false

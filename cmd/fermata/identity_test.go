@@ -1,15 +1,24 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // Two workers of a task queue with different stores would leave each other's sessions
@@ -76,19 +85,43 @@ func TestASessionIsNeverSilentlyEmpty(t *testing.T) {
 }
 
 // A run beside a dev that is just starting does not become the first worker: it finds
-// dev's.
+// dev's. Here dev's server answers long before dev has its worker.
 func TestRunWaitsForTheWorkerOfDev(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	project(b)
-	for range 3 {
-		d := b.start("dev", "--addr", b.addr)
-		require.Eventually(t, func() bool { return served(filepath.Join(b.data, "fermata")) }, patience, time.Millisecond)
-		r := b.run("run", "reader", "What do the notes say?")
-		require.Zero(t, r.exit, r.err)
-		require.Contains(t, r.err, fmt.Sprintf("worker %d@", d.cmd.Process.Pid))
-		d.end(syscall.SIGTERM)
-	}
+	mark := filepath.Join(b.tmp, "go-on")
+	held := *b
+	held.env = append(slices.Clip(b.env), holdsUp+"="+mark)
+	d := held.start("dev", "--addr", b.addr)
+	require.Eventually(t, func() bool { _, err := os.Stat(mark + ".up"); return err == nil }, patience, time.Millisecond)
+	run := b.start("run", "reader", "What do the notes say?")
+	c, err := client.Dial(client.Options{HostPort: b.addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err, "that there is a server can be seen")
+	defer c.Close()
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = c.DescribeTaskQueue(soon, signals.TaskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	require.Error(t, err, "nobody else is let in before dev's worker polls")
+	writeFile(t, mark, "")
+	r := run.wait()
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, fmt.Sprintf("worker %d@", d.cmd.Process.Pid))
+	d.end(syscall.SIGTERM)
+}
+
+// Dev opens its server when the server knows of its worker.
+func TestAWorkerPollsOrIsMissed(t *testing.T) {
+	s := scripted(t, sleeper())
+	c := &cli{globals: globals{taskQueue: s.name}}
+	at := &server{Client: s.temporal, namespace: defaultNamespace}
+	soon, cancel := context.WithTimeout(t.Context(), 10*probeInterval)
+	defer cancel()
+	require.ErrorIs(t, c.polls(soon, at), agent.NoWorker)
+	polls := make(chan error, 1)
+	go func() { polls <- c.polls(t.Context(), at) }()
+	s.works()
+	require.NoError(t, <-polls)
 }
 
 // With --data the server of that directory is meant. One that happens to listen where

@@ -24,6 +24,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/devserver"
 )
 
@@ -34,6 +35,7 @@ const fullMark = "disk-is-full"
 const (
 	asFermata = "FERMATA_TEST_AS_FERMATA" // the command; the value is its default address
 	asMCP     = "FERMATA_TEST_AS_MCP"     // an MCP server
+	holdsUp   = "FERMATA_TEST_HOLDS_UP"   // a file: until it is there, the command does nothing with the server that it has started
 )
 
 // TestMain makes the test binary the command itself where it is called as one:
@@ -44,6 +46,15 @@ func TestMain(m *testing.M) {
 			return 4096, nil
 		}
 		return statfs(dir)
+	}
+	if mark := os.Getenv(holdsUp); mark != "" {
+		startServer = func(ctx context.Context, o *devserver.Options) (*devserver.Server, error) {
+			s, err := startEmbedded(ctx, o)
+			_ = os.WriteFile(mark+".up", nil, 0o600)
+			for _, gone := os.Stat(mark); gone != nil && await.Pause(ctx, time.Millisecond); _, gone = os.Stat(mark) {
+			}
+			return s, err
+		}
 	}
 	if addr := os.Getenv(asFermata); addr != "" {
 		defaultAddress = addr
@@ -203,12 +214,15 @@ type process struct {
 }
 
 // start starts a command.
-func (b *bench) start(args ...string) *process {
+func (b *bench) start(args ...string) *process { return b.reads(nil, args...) }
+
+// reads starts a command with an input.
+func (b *bench) reads(in io.Reader, args ...string) *process {
 	b.t.Helper()
 	p := &process{b: b, cmd: b.command(args...), lines: make(chan string, 1000)}
 	r, w, err := os.Pipe()
 	require.NoError(b.t, err)
-	p.cmd.Stdout, p.cmd.Stderr = w, &p.err
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, w, &p.err
 	require.NoError(b.t, p.cmd.Start())
 	w.Close()
 	go p.read(r)

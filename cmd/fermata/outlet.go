@@ -47,7 +47,7 @@ func (o *outlet) failed() error {
 	if o.err == nil {
 		return nil
 	}
-	return agent.Errorf(agent.Internal, "standard output can't be written, so what it has is not whole: %w", o.err)
+	return agent.Errorf(agent.NotWritten, "standard output can't be written, so what it has is not whole: %w", o.err)
 }
 
 // onlyASCII reports whether the locale has no other characters. A user who has set none is

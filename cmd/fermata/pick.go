@@ -77,7 +77,7 @@ func (d *decider) open(ctx context.Context, runs *fermata.Client, session string
 	}
 	soon, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	s, err := run.Suspension(soon)
+	s, err := heardBy(soon, d.cli, func() (*agent.Suspension, error) { return run.Suspension(soon) })
 	if err != nil {
 		return nil, unheard(session, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
@@ -48,7 +50,7 @@ func (c *cli) polls(ctx context.Context, s *server) error {
 		if err != nil || len(names) > 0 {
 			return err
 		}
-		if !pause(ctx, probeInterval) {
+		if !await.Pause(ctx, probeInterval) {
 			return agent.Errorf(agent.NoWorker, "the worker was started, and the server does not see it at the task queue %s after %s", c.queue(), pollPatience)
 		}
 	}
@@ -85,6 +87,27 @@ func (s *server) taken(ctx context.Context, run *fermata.Run) bool {
 	info := d.GetWorkflowExecutionInfo()
 	return err != nil || info.GetHistoryLength() > started || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
+
+// heardBy asks a run again while no worker is there, until the context ends: one that was
+// just started needs a moment until it polls. What is asked must be safe to say twice: the
+// server takes nothing for a run that it knows no worker for.
+func heardBy[T any](ctx context.Context, c *cli, ask func() (T, error)) (T, error) {
+	for told := false; ; told = true {
+		answer, err := ask()
+		if !errors.Is(err, agent.NoWorker) {
+			return answer, err
+		}
+		if !told {
+			c.note("no worker polls the task queue %s yet: waiting for one", c.queue())
+		}
+		if !await.Pause(ctx, workerInterval) {
+			return answer, err
+		}
+	}
+}
+
+// workerInterval is the pause between two looks for a worker that has just been started.
+const workerInterval = 200 * time.Millisecond
 
 // noWorker says that nobody works on the task queue, and what to do.
 func (c *cli) noWorker(s *server, more string) error {

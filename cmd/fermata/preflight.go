@@ -52,7 +52,7 @@ func (p *preflight) fly(ctx context.Context) error {
 	if p.Closed < 0 {
 		return agent.Errorf(agent.InvalidInput, "--closed must be positive")
 	}
-	file, err := agentsFile(p.agents)
+	file, err := agentsFile(ctx, p.agents)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -82,7 +83,7 @@ func restingBelow(ctx context.Context, runs *fermata.Client, session string) []a
 			open, silent := inFull(ctx, runs, list)
 			return append(open, silent...)
 		}
-		if !pause(ctx, between) {
+		if !await.Pause(ctx, between) {
 			break
 		}
 	}

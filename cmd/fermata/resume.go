@@ -55,7 +55,7 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	}
 	saying, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	ack, err := run.Resume(saying, o)
+	ack, err := heardBy(saying, c, func() (agent.Ack, error) { return run.Resume(saying, o) })
 	if err != nil {
 		return unheard(session, err)
 	}
@@ -65,6 +65,11 @@ func (c *cli) resume(ctx context.Context, runs *fermata.Client, session string, 
 	if !wait {
 		return nil
 	}
+	return c.rests(ctx, runs, run)
+}
+
+// rests waits until a run rests or ends, tells how, and returns its exit status.
+func (c *cli) rests(ctx context.Context, runs *fermata.Client, run *fermata.Run) error {
 	out, err := run.Wait(ctx)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,7 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !c.began {
+		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
 	if lost := c.out.failed(); lost != nil && err == nil {
@@ -193,8 +195,23 @@ func usage(cmd *cobra.Command, err error) error {
 	return agent.Errorf(agent.InvalidInput, "%s; see %s --help", text, cmd.CommandPath())
 }
 
+// asksJSON reports whether the flag --json stands among arguments that were not understood.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
+}
+
 // note tells people something beside the output.
 func (c *cli) note(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+
+// people prints a line of output that is for people alone.
+func (c *cli) people(format string, args ...any) {
+	if !c.json {
+		c.print(format, args...)
+	}
+}
 
 // print writes a line of output.
 func (c *cli) print(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }

@@ -97,7 +97,7 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 }
 
 func (r *runner) do(ctx context.Context) error {
-	if err := r.check(); err != nil {
+	if err := r.check(ctx); err != nil {
 		return err
 	}
 	if !r.detach {
@@ -137,7 +137,7 @@ func (r *runner) close() {
 }
 
 // check checks what can be checked without a server.
-func (r *runner) check() (err error) {
+func (r *runner) check(ctx context.Context) (err error) {
 	if r.options, err = r.startOptions(); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (r *runner) check() (err error) {
 	if r.detach && r.agents == "" {
 		return nil
 	}
-	if r.file, err = agentsFile(r.agents); err != nil {
+	if r.file, err = agentsFile(ctx, r.agents); err != nil {
 		return err
 	}
 	return r.needsTask()
@@ -281,6 +281,11 @@ func (r *runner) workHere(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
+	return r.employ(ctx)
+}
+
+// employ starts a worker in this process for the agents as the file has them.
+func (r *runner) employ(ctx context.Context) error {
 	if err := r.claimQueue(ctx, r.server, r.runs, r.file); err != nil {
 		return err
 	}

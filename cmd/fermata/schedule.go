@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
@@ -57,7 +58,11 @@ with a payload that is any JSON.`,
 				if err := runs.Schedule(cmd.Context(), args[0], s); err != nil {
 					return err
 				}
-				c.print("%s", args[0])
+				if c.json {
+					c.line(scheduleLine{V: agent.Version, ID: args[0]})
+				} else {
+					c.print("%s", args[0])
+				}
 				return nil
 			})
 		},
@@ -69,7 +74,15 @@ with a payload that is any JSON.`,
 	f.StringVar(&s.Agent, "agent", "", "whose run begins where the session has no live one")
 	f.StringVar(&s.Topic, "topic", "", "emit an event of this topic, in the place of a text")
 	c.byFlag(cmd, &s.By)
+	c.jsonFlag(cmd, "print the id as one line of JSON")
 	return cmd
+}
+
+// scheduleLine is the output of schedule create and delete with --json.
+type scheduleLine struct {
+	V       int    `json:"v"`
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted,omitempty"`
 }
 
 func (c *cli) scheduleListCommand() *cobra.Command {
@@ -129,7 +142,7 @@ func says(s fermata.Scheduled) string {
 }
 
 func (c *cli) scheduleDeleteCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:     "delete ID",
 		Short:   "Delete a schedule",
 		Long:    `Delete deletes a schedule. What it has said stays said.`,
@@ -137,8 +150,14 @@ func (c *cli) scheduleDeleteCommand() *cobra.Command {
 		Args:    wants(1, "the schedule's id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
-				return runs.Unschedule(cmd.Context(), args[0])
+				err := runs.Unschedule(cmd.Context(), args[0])
+				if err == nil && c.json {
+					c.line(scheduleLine{agent.Version, args[0], true})
+				}
+				return err
 			})
 		},
 	}
+	c.jsonFlag(cmd, "print the id as one line of JSON")
+	return cmd
 }

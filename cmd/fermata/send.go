@@ -16,6 +16,7 @@ import (
 func (c *cli) sendCommand() *cobra.Command {
 	var o fermata.SendOptions
 	var mode string
+	var wait bool
 	cmd := &cobra.Command{
 		Use:   "send SESSION MESSAGE",
 		Short: "Say something in a session",
@@ -25,9 +26,12 @@ Where the last run has ended it begins the next one, of the same agent unless
 --agent names another. A message "-" is read from standard input.
 
 Where no worker answers a live run within 3s, the message is left as a signal for
-the next one, and the output says so.`,
+the next one, and the output says so; --wait ends then.
+
+With --wait the exit status is that of run.`,
 		Example: `  fermata send invoice-118 "Use the new account"
   fermata send invoice-118 "Stop at the first error" --mode interrupt
+  fermata send invoice-118 "Which account is it?" --wait
   git diff | fermata send review-7 - --agent reviewer`,
 		Args: wants(2, "a session and a message in quotes"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,16 +40,17 @@ the next one, and the output says so.`,
 				return err
 			}
 			o.Mode, o.By = agent.SendMode(mode), byOr(o.By)
-			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
-				return c.send(cmd.Context(), runs, args[0], text, &o)
+			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
+				return c.send(cmd.Context(), s, runs, args[0], text, &o, wait)
 			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&mode, "mode", string(agent.SendSteer), "when it reaches the model: steer, queue or interrupt")
 	f.StringVar(&o.Agent, "agent", "", "whose run begins, where one has to")
+	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
 	c.byFlag(cmd, &o.By)
-	c.jsonFlag(cmd, "print which run has it, as one line of JSON")
+	c.jsonFlag(cmd, "print which run has it, as one line of JSON; with --wait, the outcome")
 	return cmd
 }
 
@@ -76,38 +81,47 @@ type sentLine struct {
 	Later   bool   `json:"later,omitempty"` // no worker has it yet
 }
 
-func (c *cli) send(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) error {
-	line, err := c.deliver(ctx, runs, session, text, o)
+func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session, text string, o *fermata.SendOptions, wait bool) error {
+	line, run, err := c.deliver(ctx, runs, session, text, o)
 	if err != nil {
 		return unsent(err, o.Agent)
 	}
-	c.sent(line)
-	return nil
+	if !wait || !c.json {
+		c.sent(line)
+	}
+	switch {
+	case !wait:
+		return nil
+	case line.Later:
+		return c.noWorker(s, "; the message is left as a signal, and "+c.how("wait %s", session)+" waits for what comes of it")
+	}
+	return c.rests(ctx, runs, run)
 }
 
 // deliver says something to a session's live run, leaves it for a worker that
-// comes, or begins the next run with it.
-func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, error) {
+// comes, or begins the next run with it. The run is nil if no worker has it yet.
+func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
 	// One id for both ways, so that the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
 	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
 	ack, later, err := runs.SayOrLeave(ctx, session, order)
 	switch {
-	case err == nil && (later || ack.Effect != agent.Moot):
-		if line.Later = later; !later {
-			line.Run = ack.Run
-		}
+	case err == nil && later:
+		line.Later = true
+		return line, nil, nil
+	case err == nil && ack.Effect != agent.Moot:
+		line.Run = ack.Run
+		return line, runs.RunOf(*ack), nil
 	case err == nil, errors.Is(err, agent.Closed), errors.Is(err, agent.NotFound):
 		run, err := runs.Send(ctx, session, text, o)
 		if err != nil {
-			return line, err
+			return line, nil, err
 		}
 		line.Run, line.Began = run.ID, true
-	default:
-		return line, err
+		return line, run, nil
 	}
-	return line, nil
+	return line, nil, err
 }
 
 // unsent says what is missing where a session can't be begun.

@@ -153,7 +153,7 @@ func TestFork(t *testing.T) {
 	require.Regexp(t, `\n\S+: run \S+ begins\n$`, r.out)
 	s.fails(2, "--as names the session that --new begins", "fork", id, "--as", "x")
 	s.fails(2, "exclude each other", "fork", id, points[0], "--start")
-	s.fails(2, "say in Text what to do: --message TEXT says it", "fork", id)
+	s.fails(2, "the model has nothing to answer, so that a message is needed: say with --message TEXT what to do", "fork", id)
 }
 
 // A run keeps of those before it what it is told to (HA-101).

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -41,8 +42,29 @@ added by another tool, it prints the lines for tcld.`,
 			return c.setup(cmd.Context(), s, check)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "only look; exit status 5 where one is missing")
+	cmd.Flags().BoolVar(&check, "check", false, "only look; exit status 5 if one is missing")
+	c.jsonFlag(cmd, "print what was there and what was added as one line of JSON")
 	return cmd
+}
+
+// setupLine is the output of setup --json.
+type setupLine struct {
+	V         int      `json:"v"`
+	Namespace string   `json:"namespace"`
+	Missing   []string `json:"missing"` // before
+	Added     []string `json:"added"`
+	// Commands add what this client may not add.
+	Commands []string `json:"commands,omitempty"`
+}
+
+// tellSetup tells what a namespace has now: to programs as a line, to people in words.
+func (c *cli) tellSetup(l setupLine, format string, args ...any) {
+	if l.V = agent.Version; c.json {
+		l.Missing, l.Added = append([]string{}, l.Missing...), append([]string{}, l.Added...)
+		c.line(l)
+		return
+	}
+	c.print(format, args...)
 }
 
 func (c *cli) setup(ctx context.Context, s *server, check bool) error {
@@ -51,10 +73,13 @@ func (c *cli) setup(ctx context.Context, s *server, check bool) error {
 		return err
 	}
 	if len(missing) == 0 {
-		c.print("namespace %s has all search attributes", s.namespace)
+		c.tellSetup(setupLine{Namespace: s.namespace}, "namespace %s has all search attributes", s.namespace)
 		return nil
 	}
 	if check {
+		if c.json {
+			c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing}, "")
+		}
 		return agent.Errorf(agent.NotSetUp, "namespace %s lacks the search attributes %s: run fermata setup", s.namespace, strings.Join(missing, ", "))
 	}
 	if err := addAttributes(ctx, s, missing); err != nil {
@@ -63,7 +88,7 @@ func (c *cli) setup(ctx context.Context, s *server, check bool) error {
 	if err := awaitAttributes(ctx, s); err != nil {
 		return err
 	}
-	c.print("namespace %s: added %s", s.namespace, strings.Join(missing, ", "))
+	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Added: missing}, "namespace %s: added %s", s.namespace, strings.Join(missing, ", "))
 	return nil
 }
 
@@ -108,7 +133,7 @@ func awaitAttributes(ctx context.Context, s *server) error {
 		if err == nil && len(missing) == 0 {
 			return nil
 		}
-		if !pause(ctx, 100*time.Millisecond) {
+		if !await.Pause(ctx, 100*time.Millisecond) {
 			return agent.Errorf(agent.NotSetUp, "the search attributes were added, and the server does not know %s after %s: run fermata setup --check in a while", strings.Join(missing, ", "), knownWithin)
 		}
 	}
@@ -126,10 +151,12 @@ func (c *cli) setupRefused(s *server, missing []string, err error) error {
 		return fmt.Errorf("adding search attributes: %w", durable.ArriveRPC(err))
 	}
 	c.note("the server does not let this client add search attributes. On Temporal Cloud:")
+	var commands []string
 	for _, a := range agent.Attributes() {
 		if slices.Contains(missing, a.Name) {
-			c.print("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.namespace, a.Name, a.Type)
+			commands = append(commands, fmt.Sprintf("tcld namespace search-attributes add --namespace %s --search-attribute \"%s=%s\"", s.namespace, a.Name, a.Type))
 		}
 	}
+	c.tellSetup(setupLine{Namespace: s.namespace, Missing: missing, Commands: commands}, "%s", strings.Join(commands, "\n"))
 	return agent.Errorf(agent.NotSetUp, "namespace %s lacks %s, and this client may not add them: %w", s.namespace, strings.Join(missing, ", "), err)
 }

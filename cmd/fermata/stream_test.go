@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -54,6 +56,36 @@ func TestTextOfARunWithItsOwnServerReachesAnotherTerminal(t *testing.T) {
 	late.until("Once")
 	require.Equal(t, 130, run.end(syscall.SIGINT).exit)
 	late.end(syscall.SIGINT)
+}
+
+// So is a chat: in another process than the worker's, and for who comes back to it in the
+// middle of a reply.
+func TestChatHearsWhatTheModelSays(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.tells()
+	dev := b.start("dev")
+	dev.until("ready")
+	said, says, err := os.Pipe()
+	require.NoError(t, err)
+	chat := b.reads(said, "chat", "teller", "--session", "s-1")
+	_, err = says.WriteString("Tell me a story\n")
+	require.NoError(t, err)
+	chat.until("Once")
+	silence, silent, err := os.Pipe()
+	require.NoError(t, err)
+	late := b.elsewhere().reads(silence, "chat", "--session", "s-1")
+	late.until("Once")
+	r := b.run("cancel", "s-1", "--wait")
+	require.Zero(t, r.exit, r.err)
+	require.NoError(t, errors.Join(says.Close(), silent.Close()))
+	for _, p := range []*process{chat, late} {
+		r := p.wait()
+		require.Equal(t, 4, r.exit, r.err)
+		require.Equal(t, 1, strings.Count(r.out, "Once"), "nothing is told twice: %s", r.out)
+	}
+	require.NoError(t, errors.Join(said.Close(), silence.Close()))
+	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }
 
 // streams follows a run of the teller in several ways, and ends it.

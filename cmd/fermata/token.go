@@ -67,7 +67,18 @@ Whoever has it can decide the request: give it to the approver only.`,
 	f.StringVar(&o.request, "request", "", "the request, such as q-7")
 	f.StringVar(&o.approver, "approver", "", "who may decide it, as the rule names them")
 	f.DurationVar(&o.lasts, "for", 24*time.Hour, "how long it is good")
+	c.jsonFlag(cmd, "print the token as one line of JSON")
 	return cmd
+}
+
+// tokenLine is the output of token --json.
+type tokenLine struct {
+	V        int       `json:"v"`
+	Token    string    `json:"token"`
+	Session  string    `json:"session"`
+	Request  string    `json:"request"`
+	Approver string    `json:"approver"`
+	Expires  time.Time `json:"expires"`
 }
 
 func (o tokenOrder) check() (signals.Keys, string, error) {
@@ -105,13 +116,16 @@ func (c *cli) token(ctx context.Context, s *server, runs *fermata.Client, o toke
 	if named := open[at].Approvers; !slices.Contains(named, o.approver) {
 		return agent.Errorf(agent.InvalidInput, "request %s has no approver %q; it names %s; where it names none, anybody decides it without a token", o.request, o.approver, orNone(named))
 	}
-	token, err := keys.Mint(first, signals.Claim{
-		Session: o.session, Run: run.ID, Request: o.request, Approver: o.approver, Expires: time.Now().Add(o.lasts),
-	})
-	if err != nil {
+	expires := time.Now().Add(o.lasts)
+	token, err := keys.Mint(first, signals.Claim{Session: o.session, Run: run.ID, Request: o.request, Approver: o.approver, Expires: expires})
+	switch {
+	case err != nil:
 		return err
+	case c.json:
+		c.line(tokenLine{agent.Version, token, o.session, o.request, o.approver, expires.UTC()})
+	default:
+		c.print("%s", token)
 	}
-	c.print("%s", token)
 	return nil
 }
 

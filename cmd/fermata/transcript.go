@@ -58,7 +58,7 @@ func (c *cli) withLog(ctx context.Context, session string, do func(*fermata.Clie
 		if err != nil {
 			return err
 		}
-		return do(runs)
+		return c.onItsQueue(ctx, s, session, do(runs))
 	}
 	transcripts, err := c.openStore(ctx)
 	if err != nil {

@@ -7,21 +7,43 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 func (c *cli) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print what this build is",
-		Example: `  fermata version`,
-		Args:    wants(0, "no argument"),
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print what this build is",
+		Example: `  fermata version
+  fermata version --json | jq -r .version`,
+		Args: wants(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
-			c.print("fermata %s", version())
-			c.print("%s %s/%s, Temporal SDK %s, embedded server %s", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-				moduleVersion("go.temporal.io/sdk"), moduleVersion("go.temporal.io/server"))
+			l := versionLine{
+				V: agent.Version, Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				SDK: moduleVersion("go.temporal.io/sdk"), Server: moduleVersion("go.temporal.io/server"),
+			}
+			if c.json {
+				c.line(l)
+				return nil
+			}
+			c.print("fermata %s", l.Version)
+			c.print("%s %s, Temporal SDK %s, embedded server %s", l.Go, l.Platform, l.SDK, l.Server)
 			return nil
 		},
 	}
+	c.jsonFlag(cmd, "print it as one line of JSON")
+	return cmd
+}
+
+// versionLine is the output of version --json.
+type versionLine struct {
+	V        int    `json:"v"`
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	SDK      string `json:"temporal_sdk"`
+	Server   string `json:"embedded_server"`
 }
 
 // version is that of the main module, with the commit where it is no release.

@@ -1,6 +1,7 @@
 package agentsfile
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,8 +41,27 @@ type File struct {
 var parts = []string{"agents", "models", "rates", "mcp", "workspace"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
-// in one error; every fault names its line.
-func Load(path string) (*File, error) {
+// in one error; every fault names its line. It returns when the context ends: a pipe to
+// which nobody writes can be read for ever.
+func Load(ctx context.Context, path string) (*File, error) {
+	type loaded struct {
+		file *File
+		err  error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		f, err := load(path)
+		done <- loaded{f, err}
+	}()
+	select {
+	case l := <-done:
+		return l.file, l.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func load(path string) (*File, error) {
 	root, err := parse(path)
 	if err != nil {
 		return nil, err
@@ -103,7 +123,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 		c.add(what.Code, e.at(what.Path), "%w", err)
 	}
 	for _, name := range positive {
-		if n := e.at(name); n != e.key && isZero(entries(e.value), name) {
+		if n := e.at(name); n != e.key && isZero(e.value, name) {
 			c.add(agent.InvalidInput, n, "agents.%s.%s must be more than 0; leave it out for the default", e.name, name)
 		}
 	}
@@ -111,11 +131,17 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 }
 
 // positive are fields whose zero is no number that anybody means: it would be the default.
-var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools"}
+var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools", "daemon.every", "daemon.queue"}
 
-func isZero(list []entry, name string) bool {
-	for _, e := range list {
-		if e.name == name && e.value.Kind == yaml.ScalarNode {
+// isZero reports whether a field, with a dot before one of a part, is written as a zero.
+func isZero(n *yaml.Node, path string) bool {
+	name, rest, deeper := strings.Cut(path, ".")
+	for _, e := range entries(n) {
+		switch {
+		case e.name != name:
+		case deeper:
+			return isZero(e.value, rest)
+		case e.value.Kind == yaml.ScalarNode:
 			d, err := time.ParseDuration(e.value.Value)
 			return e.value.Value == "0" || err == nil && d == 0
 		}

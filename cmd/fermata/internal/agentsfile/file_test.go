@@ -1,11 +1,13 @@
 package agentsfile_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +70,14 @@ func TestFaults(t *testing.T) {
 		{"blank", sound + "    instructions: \" \"\n", []string{"fermata.yaml:4: agents.a.instructions is blank; leave it out instead"}},
 		{"duration", sound + "    limits: {wall_clock: soon}\n", []string{`fermata.yaml:4: agents.a.limits.wall_clock is wrong: "soon" is not a duration such as "90s" or "168h"`}},
 		{"negative", sound + "    limits:\n      turns: -1\n", []string{"fermata.yaml:5: agent a: limits.turns: -1 is not a positive number"}},
+		{"temperature", sound + "    temperature: -9\n", []string{"fermata.yaml:4: agent a: temperature is -9; it may be 0 to 2"}},
+		{"a day of silence", sound + "    model_timeout: 2562047h\n", []string{"fermata.yaml:4: agent a: model_timeout is 2562047h; it may be 24h at most"}},
+		{"a call for ever", sound + "mcp:\n  x: {command: [y], call_timeout: 2562047h}\n", []string{"fermata.yaml:5: mcp.x.call_timeout is 2562047h: write 1ms to 24h"}},
+		{"daemon without a time", sound + "    daemon:\n      queue: 4\n      every: 0s\n", []string{"fermata.yaml:6: agents.a.daemon.every must be more than 0; leave it out for the default"}},
+		{"terminal", sound + "    description: \"red \\e[31m\"\n    agents:\n      - {agent: a, description: \"bell \\a\"}\n", []string{
+			`fermata.yaml:4: agent a: description has a control character, '\x1b'; take it out`,
+			`fermata.yaml:6: agents.a.agents[0]: agent a: agents[0].description has a control character, '\a'; take it out`,
+		}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
 			`fermata.yaml:1: "x" is not known here; the file may have agents, models, rates, mcp, workspace`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
@@ -129,20 +139,30 @@ func TestFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			write(t, tt.text)
-			_, err := agentsfile.Load(agentsfile.DefaultName)
+			_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 			require.Equal(t, tt.want, messages(err))
 		})
 	}
 }
 
+// A pipe to which nobody writes is waited for, and not longer than the user wants.
+func TestAPipeIsGivenUp(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "agents.yaml")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := agentsfile.Load(ctx, pipe)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestFaultsHaveCodes(t *testing.T) {
 	write(t, "agents:\n  a:\n    model: gpt\n")
-	_, err := agentsfile.Load(agentsfile.DefaultName)
+	_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.ErrorIs(t, err, agent.UnknownModel)
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [fly]\n")
-	_, err = agentsfile.Load(agentsfile.DefaultName)
+	_, err = agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.ErrorIs(t, err, agent.UnknownTool)
-	_, err = agentsfile.Load("elsewhere.yaml")
+	_, err = agentsfile.Load(t.Context(), "elsewhere.yaml")
 	require.ErrorIs(t, err, agent.InvalidInput)
 }
 
@@ -170,7 +190,7 @@ mcp:
   tickets: {command: [cat], env: {TOKEN: $TICKETS_TOKEN}}
 `)
 	t.Setenv("TICKETS_TOKEN", "t")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	def, err := f.Agent("reviewer")
 	require.NoError(t, err)
@@ -199,7 +219,7 @@ mcp:
 
 func TestOnlyWhatIsUsedIsOpened(t *testing.T) {
 	write(t, "agents:\n  a:\n    model: script:script.yaml\nmcp:\n  gone: {command: [no-such-program-anywhere]}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	kit, err := f.Open(nil, nil)
 	require.NoError(t, err)
@@ -212,13 +232,13 @@ func TestOnlyWhatIsUsedIsOpened(t *testing.T) {
 func TestOpenNamesTheServer(t *testing.T) {
 	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n"
 	write(t, head+"  x: {command: [no-such-program-anywhere]}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
 	require.ErrorContains(t, err, `fermata.yaml:6: mcp.x: the program "no-such-program-anywhere" can't be run`)
 
 	write(t, head+"  x: {command: [cat], env: {TOKEN: $NOT_SET_ANYWHERE}}\n")
-	f, err = agentsfile.Load(agentsfile.DefaultName)
+	f, err = agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: env.TOKEN is to be that of NOT_SET_ANYWHERE, which is not set")
@@ -228,17 +248,17 @@ func TestOpenNamesTheServer(t *testing.T) {
 func TestTimesOfServers(t *testing.T) {
 	const head = "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n"
 	write(t, head+"  x: {command: [cat], call_timeout: 90s, start_timeout: 1m, per: run}\n")
-	_, err := agentsfile.Load(agentsfile.DefaultName)
+	_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	for field, words := range map[string]string{
 		"start_timeout: 6m":  "mcp.x.start_timeout is 6m: write 1ms to 5m",
 		"start_timeout: -1s": "mcp.x.start_timeout is -1s: write 1ms to 5m",
-		"call_timeout: -1s":  "mcp.x.call_timeout is -1s: write 1ms or more",
+		"call_timeout: -1s":  "mcp.x.call_timeout is -1s: write 1ms to 24h",
 		"per: tenant":        `mcp.x.per is "tenant": write worker, session or run`,
 		"call_timeout: soon": "is not a duration",
 	} {
 		write(t, head+"  x: {command: [cat], "+field+"}\n")
-		_, err := agentsfile.Load(agentsfile.DefaultName)
+		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, words)
 		require.ErrorContains(t, err, "fermata.yaml:6: ")
 	}
@@ -253,7 +273,7 @@ func TestHeadersFromTheEnvironment(t *testing.T) {
 	}))
 	defer server.Close()
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+server.URL+"\", headers: {Authorization: \"Bearer ${TICKETS_TOKEN}\", X-Team: blue}}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
 	require.ErrorIs(t, err, agent.InvalidInput)
@@ -277,7 +297,7 @@ func TestKeys(t *testing.T) {
 	t.Setenv("OWN_KEY", "")
 	write(t, "agents:\n  a: {model: anthropic/x}\n  b: {model: openai/y}\n  c: {model: own}\n  d: {model: script:script.yaml}\n  e: {model: anthropic/z}\n  f: {model: openai/y, fallbacks: [openai/z, anthropic/x]}\n"+
 		"models:\n  own: {provider: openai, model: y, base_url: \"http://127.0.0.1:1/v1\", api_key_env: OWN_KEY}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Equal(t, []agentsfile.Key{
 		{Env: "ANTHROPIC_API_KEY", Agents: []string{"a", "e", "f"}},
@@ -305,7 +325,7 @@ func TestKeyOfGemini(t *testing.T) {
 		t.Setenv("GEMINI_API_KEY", c.gemini)
 		t.Setenv("GOOGLE_API_KEY", c.google)
 		write(t, "agents:\n  a: {model: gemini/gemini-3.6-flash, reasoning: low, limits: {cost_usd: 1}}\nmodels:\n  fast: {provider: gemini, model: gemini-3.5-flash-lite, base_url: \"http://127.0.0.1:1\"}\n")
-		f, err := agentsfile.Load(agentsfile.DefaultName)
+		f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.NoError(t, err)
 		require.Equal(t, []agentsfile.Key{c.want}, f.Keys())
 		require.Equal(t, agent.ReasoningLow, f.Agents[0].Reasoning)
@@ -317,7 +337,7 @@ func TestKeyOfGemini(t *testing.T) {
 func TestPriceTables(t *testing.T) {
 	write(t, "agents:\n  a: {model: gemini/gemini-3.6-flash, fallbacks: [anthropic/claude-opus-5, own, openai/nobody-knows]}\n  b: {model: script:script.yaml}\n"+
 		"models:\n  own: {provider: openai, model: gpt-5, price: {input: 1, output: 2}}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	tables := f.PriceTables()
 	require.Len(t, tables, 2)
@@ -331,7 +351,7 @@ func TestPriceTables(t *testing.T) {
 
 func TestSetModel(t *testing.T) {
 	write(t, "agents:\n  a: {model: anthropic/x, fallbacks: [openai/y], limits: {turns: 3}}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.ErrorIs(t, f.SetModel("a", "gpt", f.Dir), agent.UnknownModel)
 	require.ErrorIs(t, f.SetModel("b", "anthropic/y", f.Dir), agent.UnknownAgent)

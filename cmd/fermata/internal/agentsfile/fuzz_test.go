@@ -42,7 +42,7 @@ func FuzzLoad(f *testing.F) {
 			return // a script may be any file of the machine
 		}
 		require.NoError(t, os.WriteFile(agentsfile.DefaultName, text, 0o600))
-		file, err := agentsfile.Load(agentsfile.DefaultName)
+		file, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		if err != nil {
 			told(t, err, strings.Count(string(text), "\n")+1)
 			return

@@ -100,6 +100,9 @@ func (f *File) proof(path string) string {
 // maxStart keeps the start of a server within the time that a run has to list tools.
 const maxStart = agent.Duration(5 * time.Minute)
 
+// maxCall keeps a call within times that can be reckoned with.
+const maxCall = agent.Duration(24 * time.Hour)
+
 // fault is what is wrong with an entry as it stands, and where.
 func (e serverEntry) fault(name string) (field, text string) {
 	switch {
@@ -119,8 +122,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "per", ".per is " + quote(string(e.Per)) + ": write worker, session or run"
 	case e.StartTimeout < 0 || e.StartTimeout > maxStart:
 		return "start_timeout", fmt.Sprintf(".start_timeout is %s: write 1ms to %s", e.StartTimeout, maxStart)
-	case e.CallTimeout < 0:
-		return "call_timeout", fmt.Sprintf(".call_timeout is %s: write 1ms or more", e.CallTimeout)
+	case e.CallTimeout < 0 || e.CallTimeout > maxCall:
+		return "call_timeout", fmt.Sprintf(".call_timeout is %s: write 1ms to %s", e.CallTimeout, maxCall)
 	case e.URL == "":
 		return "", ""
 	case len(e.Command) > 0:
@@ -193,8 +196,11 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	return mcp.New(name, e.Command, e.options(env, log, nil)), nil
 }
 
-// found reports why the server's program can't be run; nil if it is there.
+// found reports why the server's program can't be run; nil if it is there, or not needed.
 func (e serverEntry) found() error {
+	if len(e.Command) == 0 {
+		return nil
+	}
 	program := e.Command[0]
 	if strings.ContainsRune(program, filepath.Separator) {
 		program = within(e.Dir, program)
@@ -297,6 +303,7 @@ type ServerState struct {
 	Tools    int
 	SignIn   bool // the others are known to who has signed in
 	Optional bool
+	Gone     bool  // its program can't be started
 	Err      error // why it has none
 }
 
@@ -320,6 +327,10 @@ func (f *File) AskServers(ctx context.Context) []ServerState {
 func (f *File) askServer(ctx context.Context, name string) ServerState {
 	state := ServerState{Name: name, Optional: f.servers[name].Optional}
 	entry := f.servers[name]
+	if err := entry.found(); err != nil {
+		state.Gone, state.Err = true, agent.Errorf(agent.ToolsMissing, "server %s: the command %s can't be started: %w", name, entry.Command[0], err)
+		return state
+	}
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {
 		entry.StartTimeout = askTime
 	}
@@ -355,11 +366,13 @@ type Program struct {
 	Err     error // why it can't be started; nil where it is there
 }
 
-// Programs lists the programs that the file's MCP servers are.
+// Programs lists the programs of the MCP servers that no agent uses. The others are asked
+// by [File.AskServers].
 func (f *File) Programs() (list []Program) {
+	_, used := f.uses()
 	for _, name := range slices.Sorted(maps.Keys(f.servers)) {
 		s := f.servers[name]
-		if len(s.Command) == 0 {
+		if len(s.Command) == 0 || slices.Contains(used, name) {
 			continue
 		}
 		p := Program{Server: name, Command: s.Command[0], Err: s.found()}

@@ -38,7 +38,7 @@ models:
   gone: {provider: anthropic, model: m, base_url: "http://`+gone.Addr().String()+`"}
   unused: {provider: openai, model: m, base_url: "http://`+gone.Addr().String()+`"}
 `)
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	s := f.AskModels(t.Context())
 	require.Len(t, s, 4)

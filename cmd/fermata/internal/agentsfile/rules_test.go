@@ -34,7 +34,7 @@ agents:
 mcp:
   tickets: {command: [cat]}
 `)
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	lead, err := f.Agent("lead")
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ mcp:
 // Tools of the runtime's own open nothing.
 func TestOwnToolsNeedNoWorkspace(t *testing.T) {
 	write(t, "agents:\n  a: {model: \"script:script.yaml\", tools: [ask_user, await_resumption]}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Empty(t, f.Workspace())
 	kit, err := f.Open(nil, nil)
@@ -109,7 +109,7 @@ func TestFaultsOfRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			write(t, sound+tt.text)
-			_, err := agentsfile.Load(agentsfile.DefaultName)
+			_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 			require.Equal(t, tt.want, messages(err))
 		})
 	}

@@ -25,12 +25,12 @@ func TestOAuthOfServers(t *testing.T) {
 		`url: "https://x.example.com/mcp", oauth: {scope: x}`:                                                   "scope",
 	} {
 		write(t, head+entry+"}\n")
-		_, err := agentsfile.Load(agentsfile.DefaultName)
+		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, words)
 		require.ErrorContains(t, err, "fermata.yaml:6: ")
 	}
 	write(t, head+`url: "https://x.example.com/mcp", oauth: {client: c, secret: "${X_SECRET}", issuer: "https://i.example.com"}`+"}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	_, err = f.Open(nil, nil)
 	require.ErrorContains(t, err, "fermata.yaml:6: mcp.x: oauth.secret names X_SECRET, which is not set in the environment")
@@ -47,7 +47,7 @@ func TestServerThatIsAskedAndSaysNothing(t *testing.T) {
 	defer listener.Close()
 	url := "http://" + listener.Addr().String() + "/mcp"
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+url+"\", start_timeout: 5m}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	states := f.AskServers(t.Context())
 	require.Len(t, states, 1)
@@ -73,7 +73,7 @@ func TestServerThatWantsASignIn(t *testing.T) {
 	}))
 	defer server.Close()
 	write(t, "agents:\n  a:\n    model: script:script.yaml\n    tools: [\"mcp:x\"]\nmcp:\n  x: {url: \""+server.URL+"/mcp\", oauth: {}}\n")
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	states := f.AskServers(t.Context())
 	require.NoError(t, states[0].Err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -124,7 +125,7 @@ func (c *Client) deliver(list []live.Event) {
 	for _, e := range list {
 		lost.Data.Lost += max(1, e.Data.Lost)
 	}
-	if !pause(c.done, again) {
+	if !await.Pause(c.done, again) {
 		return
 	}
 	_ = c.post([]live.Event{lost})
@@ -199,7 +200,7 @@ func (c *Client) Subscribe(_ context.Context, session string) (*live.Subscriptio
 		f := following{client: c, session: session, to: s}
 		for ctx.Err() == nil {
 			f.listen(ctx)
-			pause(ctx, again)
+			await.Pause(ctx, again)
 		}
 	}()
 	return s, nil
@@ -239,16 +240,5 @@ func (f *following) listen(ctx context.Context) {
 		}
 		f.after = n.Seq
 		f.to.Put(n.Event)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+)
+
+// An answer waits for a worker that is just starting, and with --wait for what comes of it.
+func TestAnswerWaitsForAWorker(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  asker: {model: \"script:s.yaml\", tools: [ask_user]}\n")
+	b.write("s.yaml", "replies:\n  - {calls: [{tool: ask_user, arguments: {question: \"Which one?\"}}]}\n  - {text: \"That one.\"}\n")
+	require.Equal(t, 3, b.run("run", "asker", "go", "--session", "s-1").exit)
+	dev := b.elsewhere().start("dev") // a server without a worker, which knows of none
+	dev.until("ready")
+	answer := b.command("answer", "s-1", "the first", "--request", "q-1", "--wait")
+	var out bytes.Buffer
+	errs := &screen{changed: make(chan struct{})}
+	answer.Stdout, answer.Stderr = &out, errs
+	require.NoError(t, answer.Start())
+	require.True(t, errs.await("waiting for one"), errs.String())
+	worker := b.start("worker", "--agents", "fermata.yaml")
+	require.NoError(t, answer.Wait(), "%s%s", &out, errs)
+	require.Contains(t, out.String(), "s-1: q-1 answered")
+	require.Contains(t, out.String(), "That one.\ncompleted")
+	worker.end(15)
+	dev.end(15)
+}
+
+// times begins a run that Temporal ends after some seconds, whatever it waits for.
+func (s *stage) times(name string) *fermata.Run {
+	s.t.Helper()
+	_, err := s.temporal.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{
+		ID: s.session(name), TaskQueue: s.name, WorkflowExecutionTimeout: 5 * time.Second,
+	}, signals.WorkflowType, agent.Start{V: agent.Version, Agent: "asker", Input: agent.Input{Text: "go"}})
+	require.NoError(s.t, err)
+	run, err := s.Get(s.t.Context(), s.session(name))
+	require.NoError(s.t, err)
+	return run
+}
+
+// A run that rests and that Temporal ends does not know of its end, and nor does its log.
+// It can be retried if Temporal says that it failed, and forked in any case.
+func TestAgainAfterAnEndFromOutside(t *testing.T) {
+	asker := role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{asksFor("How?"), {Text: "Well."}}}
+	s := scripted(t, asker).works()
+	timed := s.times("timed")
+	require.Equal(t, agent.Suspended, s.rests(timed).Status)
+	o, err := timed.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Failed, o.Status)
+	r := s.run("retry", timed.Session)
+	require.Equal(t, 3, r.exit, r.err)
+	require.Contains(t, r.out, "fermata answer "+timed.Session+" --request q-")
+	s.fails(6, "it is suspended: only a failed run can be retried; end it first (stop or cancel), or fork into a new session", "retry", timed.Session)
+
+	cut := s.begin("cut", "asker", nil)
+	s.rests(cut)
+	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), cut.Session, "", "enough"))
+	s.fails(6, "has not failed, it is cancelled: only a failed run can be retried; fork it instead", "retry", cut.Session)
+	r = s.run("fork", cut.Session)
+	require.Equal(t, 3, r.exit, r.err)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -145,6 +147,9 @@ func (t *chat) comeBack(ctx context.Context) error {
 	t.heard.seq = stands.Seq
 	if !stands.Status.Ended() {
 		t.enter(run)
+		if to, ok := t.to.(*story.Teller); ok {
+			to.Join(stands.Turn, slices.ContainsFunc(stands.Doing, func(d agent.Doing) bool { return d.Kind == agent.DoingModel }))
+		}
 	} else {
 		t.exit = exitOf(stands.Status)
 	}

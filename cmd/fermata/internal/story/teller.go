@@ -59,6 +59,14 @@ func New(w io.Writer, o Options) *Teller {
 	return t
 }
 
+// Join begins in the middle of a run, in a turn whose beginning was told elsewhere. asked
+// reports whether the model's reply is still to come: its pieces are told then.
+func (t *Teller) Join(turn int, asked bool) {
+	if t.turn = turn; !asked {
+		t.answered = turn
+	}
+}
+
 // Event tells what an event says.
 func (t *Teller) Event(e agent.Event) {
 	defer func(due []live.Event) { t.remarked(due) }(t.remarks.Event(e))

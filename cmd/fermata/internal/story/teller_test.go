@@ -131,3 +131,19 @@ func TestMoney(t *testing.T) {
 		require.Equal(t, want, story.Money(u))
 	}
 }
+
+// Who joins in the middle of a turn is told what the model says from there on, and nothing
+// that was answered before.
+func TestJoin(t *testing.T) {
+	for asked, want := range map[bool]string{true: "Once upon a time\n", false: ""} {
+		var b strings.Builder
+		to := story.New(&b, story.Options{})
+		to.Join(2, asked)
+		to.Live(piece(1, "late "))
+		to.Live(piece(2, "Once upon "))
+		if asked {
+			to.Live(piece(2, "a time\n"))
+		}
+		require.Equal(t, want, b.String())
+	}
+}

@@ -2,6 +2,8 @@ package testsuite_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -81,4 +83,31 @@ func replyOf(s testsuite.Scene) testsuite.Reply {
 func TestAScriptHasABound(t *testing.T) {
 	_, err := testsuite.LoadScript("/dev/zero")
 	require.ErrorIs(t, err, agent.TooLarge)
+}
+
+// What is wrong with a script is told in words of the file, with its line.
+func TestScriptsAreRefusedInWords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	for text, want := range map[string]string{
+		"replies:\n  - {text: x, repeat: many}":     `s.yaml:2: a number is wanted, not "many"`,
+		"replies: {text: x}":                        `s.yaml:1: a list is wanted, not fields`,
+		"replies:\n  - {txt: x}\n  - {delay: soon}": `s.yaml:2: "txt" is not known here; script ` + path + `:3: a time such as 90s is wanted, not "soon"`,
+		"replies: [{calls: [{tool: [x]}]}]":         `s.yaml:1: a text is wanted, not a list`,
+		"price: cheap":                              `s.yaml:1: a value with fields of its own is wanted, not "cheap"`,
+		"replies: [text":                            `s.yaml:2: not YAML: did not find expected ',' or ']'`,
+		"rules: [{match: \"(\"}]":                   "rules[0].match is no regular expression: missing closing ): `(`",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
+		_, err := testsuite.LoadScript(path)
+		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorContains(t, err, want)
+		require.NotRegexp(t, `testsuite\.|!!|construct|unmarshal|time\.Duration`, err.Error())
+	}
+}
+
+// A script tells usage, however little it is asked.
+func TestAScriptTellsUsage(t *testing.T) {
+	r, err := testsuite.NewScript(testsuite.Reply{Text: "x"}).Generate(t.Context(), &model.Request{}, func(model.Delta) {})
+	require.NoError(t, err)
+	require.NotZero(t, r.Usage)
 }

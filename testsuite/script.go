@@ -130,7 +130,7 @@ func LoadScript(path string) (*Script, error) {
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+		return nil, scriptFault(path, err)
 	}
 	s, err := newScript(f)
 	if err != nil {
@@ -159,7 +159,7 @@ func newScript(f file) (*Script, error) {
 	for i := range f.Rules {
 		m, err := regexp.Compile(f.Rules[i].Match)
 		if err != nil {
-			return nil, fmt.Errorf("rules[%d].match: %w", i, err)
+			return nil, fmt.Errorf("rules[%d].match is no regular expression: %s", i, strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}
 		f.Rules[i].match = m
 	}

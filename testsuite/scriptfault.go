@@ -1,0 +1,71 @@
+package testsuite
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// What the YAML library says of a value that does not fit, and of a key that is not known.
+var (
+	misfit  = regexp.MustCompile("^cannot construct (!!\\w+)(?: `(.*)`)? into (.+)$")
+	unknown = regexp.MustCompile(`^field (.+) not found in type `)
+)
+
+// scriptFault tells what is wrong with a script: line by line, in words of the file.
+func scriptFault(path string, err error) error {
+	var many *yaml.LoadErrors
+	var one *yaml.LoadError
+	var list []*yaml.LoadError
+	switch {
+	case errors.As(err, &many):
+		list = many.Errors
+	case errors.As(err, &one):
+		list = []*yaml.LoadError{one}
+	}
+	var texts []string
+	for _, e := range list {
+		texts = append(texts, fmt.Sprintf("script %s:%d: %s", path, max(1, e.Mark.Line), inWords(e.Message)))
+	}
+	if len(texts) == 0 {
+		return agent.Errorf(agent.InvalidInput, "script %s: %w", path, err)
+	}
+	return agent.Errorf(agent.InvalidInput, "%s", strings.Join(texts, "; "))
+}
+
+func inWords(message string) string {
+	if parts := unknown.FindStringSubmatch(message); parts != nil {
+		return fmt.Sprintf("%q is not known here", parts[1])
+	}
+	parts := misfit.FindStringSubmatch(message)
+	if parts == nil {
+		return "not YAML: " + strings.TrimPrefix(message, "yaml: ")
+	}
+	is := map[string]string{"!!map": "fields", "!!seq": "a list", "!!null": "nothing"}[parts[1]]
+	if is == "" {
+		is = fmt.Sprintf("%q", parts[2])
+	}
+	return fmt.Sprintf("%s is wanted, not %s", wantedBy(parts[3]), is)
+}
+
+// wantedBy is what a Go type takes, in words of the file.
+func wantedBy(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "[]"):
+		return "a list"
+	case kind == "string", strings.HasSuffix(kind, "Kind"):
+		return "a text"
+	case kind == "bool":
+		return "true or false"
+	case strings.HasSuffix(kind, "Duration"):
+		return "a time such as 90s"
+	case strings.Contains(kind, "int"), strings.Contains(kind, "float"):
+		return "a number"
+	}
+	return "a value with fields of its own"
+}

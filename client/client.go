@@ -37,6 +37,9 @@ type Options struct {
 	Traceparent func(context.Context) string
 }
 
+// ErrNoStore is the cause of an [agent.NotSetUp] of a client that was given no store.
+var ErrNoStore = errors.New("it needs the store that the workers use, and there is none (client.Options.Store)")
+
 // Client speaks to runs. It may be used from many goroutines at once.
 type Client struct {
 	temporal  client.Client

@@ -75,7 +75,7 @@ type deletion struct {
 // check refuses what can't be deleted, before anything is.
 func (d *deletion) check(ctx context.Context) error {
 	if d.client.log == nil {
-		return agent.Errorf(agent.NotSetUp, "its log is in the store that the workers use: set client.Options.Store")
+		return agent.Errorf(agent.NotSetUp, "its log is stored: %w", ErrNoStore)
 	}
 	if parent, _, child := strings.Cut(d.done.Session, "/"); child {
 		return agent.Errorf(agent.InvalidInput, "it is below session %s, and is deleted with that", parent).At("session")

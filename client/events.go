@@ -85,7 +85,7 @@ func (c *Client) Events(ctx context.Context, session string, o *EventsOptions) i
 
 func (c *Client) events(ctx context.Context, r *reader, o *EventsOptions) (err error) {
 	if c.log == nil {
-		return agent.Errorf(agent.NotSetUp, "they are in the store that the workers use: set client.Options.Store")
+		return agent.Errorf(agent.NotSetUp, "they are stored: %w", ErrNoStore)
 	}
 	if r.after, err = agent.CursorSeq(o.After); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (c *Client) Export(ctx context.Context, session string, w io.Writer, o Expo
 		return Exported{}, err
 	}
 	if c.log == nil {
-		return Exported{}, agent.Errorf(agent.NotSetUp, "exporting a session needs the store that the workers use: set client.Options.Store")
+		return Exported{}, agent.Errorf(agent.NotSetUp, "exporting a session: %w", ErrNoStore)
 	}
 	content, tail, err := c.content(ctx, session)
 	if err != nil {

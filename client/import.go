@@ -43,7 +43,7 @@ func (c *Client) Import(ctx context.Context, file io.ReadSeeker, o ImportOptions
 		return Exported{}, agent.Errorf(agent.NotSetUp, "import refused: there is no key to verify with; there is none by default")
 	}
 	if c.log == nil {
-		return Exported{}, agent.Errorf(agent.NotSetUp, "importing a session needs the store that the workers use: set client.Options.Store")
+		return Exported{}, agent.Errorf(agent.NotSetUp, "importing a session: %w", ErrNoStore)
 	}
 	f, err := export.Read(file, o.Keys)
 	if err == nil {

@@ -243,7 +243,7 @@ func (r *reader) sealed(ctx context.Context, digest string) error {
 		return nil
 	}
 	if r.client.log == nil {
-		return agent.Errorf(agent.NotSetUp, "a part of them is in the store that the workers use: set client.Options.Store")
+		return agent.Errorf(agent.NotSetUp, "a part of them is stored: %w", ErrNoStore)
 	}
 	chunks, err := r.client.log.Since(ctx, digest, max(r.seq, r.after))
 	if err != nil {

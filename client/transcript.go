@@ -27,7 +27,7 @@ func (c *Client) Transcript(ctx context.Context, session string) ([]agent.Messag
 // view is a session's whole log.
 func (c *Client) view(ctx context.Context, session string) (*store.View, error) {
 	if c.log == nil {
-		return nil, agent.Errorf(agent.NotSetUp, "reading a session's log needs the store that the workers use: set client.Options.Store")
+		return nil, agent.Errorf(agent.NotSetUp, "reading a session's log: %w", ErrNoStore)
 	}
 	info, err := c.last(ctx, session)
 	if err != nil && !errors.Is(err, agent.NotFound) {

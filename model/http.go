@@ -62,7 +62,7 @@ func (e *Endpoint) WrongURL(form, mend string) error {
 		return nil
 	}
 	return e.Faultf(agent.FaultBadRequest, 0, 0,
-		"%s: the base URL %q is not of the form %s; mend %s on the worker", e.name, e.base, form, mend)
+		"%s: the base URL %q is not of the form %s; correct %s where the worker runs", e.name, e.base, form, mend)
 }
 
 // NoKey is the fault of a missing key: adapters return it from their first call

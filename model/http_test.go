@@ -70,7 +70,7 @@ func TestEndpointWrongURL(t *testing.T) {
 		"https:///v1/no-host": "https:///v1/no-host",
 	} {
 		isFault(t, base, model.NewEndpoint("x", base).WrongURL("https://host", "X_URL"), agent.FaultBadRequest, 0,
-			fmt.Sprintf("x: the base URL %q is not of the form https://host; mend X_URL on the worker", shown))
+			fmt.Sprintf("x: the base URL %q is not of the form https://host; correct X_URL where the worker runs", shown))
 	}
 }
 

@@ -285,9 +285,9 @@ func (d *doctor) checkModels(ctx context.Context) {
 	for _, s := range d.file.AskModels(ctx) {
 		switch {
 		case s.Err != nil:
-			d.failed("model", s.Err, "start the server, or mend base_url of models."+s.Name)
+			d.failed("model", s.Err, "start the server, or correct base_url of models."+s.Name)
 		case s.Missing:
-			d.found("model", warning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "mend model of models."+s.Name+", unless the server takes other names too")
+			d.found("model", warning, fmt.Sprintf("%s: %s lists %d models, and this one is not among them", s.Name, s.URL, s.Listed), "correct model of models."+s.Name+", unless the server takes other names too")
 		case s.Listed > 0:
 			d.found("model", fine, fmt.Sprintf("%s: %s lists it, among %d models", s.Name, s.URL, s.Listed), "")
 		default:
@@ -315,7 +315,7 @@ func (d *doctor) checkServers(ctx context.Context) {
 		case s.Gone:
 			d.failed("mcp", s.Err, installIt)
 		default:
-			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "mend it, or mark it optional: true if runs can do without")
+			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "correct it, or mark it optional: true if runs can do without")
 		}
 	}
 }

@@ -42,5 +42,5 @@ func TestDoctorAsksServersOfModels(t *testing.T) {
 	r := b.run("doctor")
 	require.NotZero(t, r.exit)
 	require.Contains(t, r.out, "FAIL model       gone: nothing answers at http://127.0.0.1:1/v1: dial tcp 127.0.0.1:1: connect: connection refused\n")
-	require.Contains(t, r.out, "-> start the server, or mend base_url of models.gone")
+	require.Contains(t, r.out, "-> start the server, or correct base_url of models.gone")
 }

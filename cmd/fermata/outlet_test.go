@@ -32,7 +32,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = device, &errs
 		err := cmd.Run()
 		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
-		require.Contains(t, errs.String(), "standard output can't be written", args)
+		require.Contains(t, errs.String(), "[not_written] standard output can't be written", args)
 	}
 	for _, args := range [][]string{{"--help"}, {"help", "run"}} {
 		var errs bytes.Buffer

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
+	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
 )
@@ -92,6 +94,9 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if err != nil && !c.began {
 		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
+	}
+	if errors.Is(err, fermata.ErrNoStore) && c.lost != nil {
+		err = c.lost // why there is none
 	}
 	if lost := c.out.failed(); lost != nil && err == nil {
 		err = lost

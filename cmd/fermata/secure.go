@@ -85,7 +85,19 @@ func dialFailed(ctx context.Context, o client.Options, err error) error {
 }
 
 func unanswered(addr string, err error) error {
-	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %w; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, err)
+	return agent.Errorf(agent.Unreachable, "Temporal at %s does not answer: %s; start it, or name another server with --address, --profile or TEMPORAL_ADDRESS", addr, inWords(addr, err))
+}
+
+// inWords is why a server was not reached, without the words of the connection's library.
+func inWords(addr string, err error) string {
+	text := strings.TrimPrefix(err.Error(), "failed reaching server: ")
+	if _, cause, dialed := strings.Cut(text, "Error while dialing: "); dialed {
+		return strings.TrimSuffix(cause, `"`)
+	}
+	if host, _, wrong := net.SplitHostPort(addr); wrong == nil && strings.Contains(text, "no children to pick from") {
+		return "the name " + host + " has no address"
+	}
+	return text
 }
 
 // tlsFault says what is wrong with a handshake; nil where it was not that.

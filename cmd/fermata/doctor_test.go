@@ -16,8 +16,8 @@ func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
 	r := b.run("doctor")
 	require.NotZero(t, r.exit)
-	require.Contains(t, r.out, "FAIL mcp         server gone: the command no-such-program-at-all can't be started")
-	require.Contains(t, r.out, "warn mcp         server may: the command no-such-program-either can't be started")
+	require.Contains(t, r.out, "FAIL mcp         the MCP server gone can't be started (no-such-program-at-all): ")
+	require.Contains(t, r.out, "warn mcp         the MCP server may can't be started (no-such-program-either): ")
 	require.Contains(t, r.out, "-    mcp         spare: sh is there, and no agent uses it")
 	require.Contains(t, r.out, "warn mcp         lost: the command none-such can't be started, and no agent uses it")
 	for _, name := range []string{"gone", "here", "may", "spare", "lost"} {

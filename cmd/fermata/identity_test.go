@@ -54,6 +54,26 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	require.Contains(t, r.err, "which is in "+mine)
 }
 
+// Who reads a session of another task queue, with the store of this one, is told so.
+func TestASessionOfAnotherQueueIsToldSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	dev := b.elsewhere().start("dev")
+	dev.until("ready")
+	other := filepath.Join(b.tmp, "other")
+	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1", "--task-queue", "two", "--store", other)
+	require.Zero(t, r.exit, r.err)
+	for _, args := range [][]string{{"transcript", "s-1"}, {"events", "s-1"}, {"runs", "s-1"}, {"fork", "s-1", "--plan"}, {"fork", "s-1", "--message", "x", "--detach"}} {
+		r = b.run(args...)
+		require.NotZero(t, r.exit, args)
+		require.Contains(t, r.err, "session s-1 is of the task queue two, whose store is in "+other+": name them with --task-queue and --store", args)
+		r = b.run("transcript", "s-1", "--task-queue", "two", "--store", other)
+		require.Zero(t, r.exit, r.err)
+	}
+	dev.end(syscall.SIGTERM)
+}
+
 // A session that has run and of which the store has nothing does not begin anew as if
 // nothing had been said.
 func TestASessionIsNeverSilentlyEmpty(t *testing.T) {

@@ -328,7 +328,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 	state := ServerState{Name: name, Optional: f.servers[name].Optional}
 	entry := f.servers[name]
 	if err := entry.found(); err != nil {
-		state.Gone, state.Err = true, agent.Errorf(agent.ToolsMissing, "server %s: the command %s can't be started: %w", name, entry.Command[0], err)
+		state.Gone, state.Err = true, agent.Errorf(agent.ToolsMissing, "the MCP server %s can't be started (%s): %w", name, entry.Command[0], err)
 		return state
 	}
 	if entry.URL != "" && (entry.StartTimeout == 0 || entry.StartTimeout > askTime) {

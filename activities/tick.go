@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -33,6 +34,10 @@ func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 	if t.Topic == "" { // a run that it begins has it from the start, under the same id
 		start.Input, start.ID = agent.Input{Text: t.Text}, id
 	}
+	var err error
+	if start.After, err = d.lastRun(ctx, t.Session); err != nil {
+		return TickResult{}, durable.Within("tick", err)
+	}
 	options := signals.StartOptions(t.Session, StoreLane.runs(info.TaskQueue), start, time.Now())
 	ack, err := signals.SayOrStart(ctx, d.Client, options, start, signals.TickOrder(t, id))
 	if err == nil && ack.Effect == agent.Moot {
@@ -44,6 +49,16 @@ func (d *Deeds) tick(ctx context.Context, t agent.Tick) (TickResult, error) {
 		return TickResult{}, e
 	}
 	return TickResult{Session: t.Session, Run: ack.Run}, nil
+}
+
+// lastRun is the last run of a session; empty if Temporal knows of none. A run that begins
+// after it is refused if the store has lost the session.
+func (d *Deeds) lastRun(ctx context.Context, session string) (string, error) {
+	last, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return "", nil
+	}
+	return last.GetWorkflowExecutionInfo().GetFirstRunId(), durable.ArriveRPC(err)
 }
 
 // tickLater tells whether a later run, or the same one later, may take what was

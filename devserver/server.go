@@ -143,8 +143,8 @@ func (s *Server) Shared() bool { return s.shared }
 
 // Dial returns a client of the server. It sets the options' HostPort and, where
 // they say nothing about them, the Namespace, no compression (what goes over
-// loopback takes longer to compress than to send) and slog's default logger (the
-// SDK's own writes to standard output). The caller closes the client; stop
+// loopback takes longer to compress than to send) and slog's default logger, from
+// level warn upwards (the SDK's own writes all to standard output). The caller closes the client; stop
 // workers and close clients before the server.
 func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, error) {
 	o.HostPort = s.addr
@@ -155,7 +155,7 @@ func (s *Server) Dial(ctx context.Context, o client.Options) (client.Client, err
 		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	}
 	if o.Logger == nil {
-		o.Logger = log.NewStructuredLogger(slog.Default())
+		o.Logger = log.NewStructuredLogger(slog.New(warnings{slog.Default().Handler()}))
 	}
 	o.ConnectionOptions.DialOptions = append(slices.Clip(o.ConnectionOptions.DialOptions), s.gate.pass())
 	c, err := client.DialContext(ctx, o)

@@ -104,6 +104,29 @@ func TestASessionIsNeverSilentlyEmpty(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 }
 
+// Nor does one that a schedule begins.
+func TestAScheduledSessionIsNeverSilentlyEmpty(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	heads, err := filepath.Glob(filepath.Join(b.data, "fermata", "store", "heads", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	require.NoError(t, os.Remove(heads[0]))
+	dev := b.start("dev")
+	dev.until("ready")
+	r := b.run("schedule", "create", "often", "--every", "1s", "--session", "s-1", "--agent", "reader", "And now?")
+	require.Zero(t, r.exit, r.err)
+	require.Eventually(t, func() bool {
+		r = b.run("show", "s-1", "--json")
+		return lastLine[shown](t, r.out).Task == "And now?" && lastLine[shown](t, r.out).Status.Ended()
+	}, patience, 50*time.Millisecond)
+	require.Equal(t, string(agent.ChunkMissing), lastLine[shown](t, r.out).Reason)
+	require.Zero(t, b.run("schedule", "delete", "often").exit)
+	require.Zero(t, dev.end(syscall.SIGTERM).exit)
+}
+
 // A run beside a dev that is just starting does not become the first worker: it finds
 // dev's. Here dev's server answers long before dev has its worker.
 func TestRunWaitsForTheWorkerOfDev(t *testing.T) {

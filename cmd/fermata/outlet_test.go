@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // full is a device on which nothing can be written.
@@ -31,8 +33,8 @@ func TestLostOutputIsAnError(t *testing.T) {
 		var errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = device, &errs
 		err := cmd.Run()
-		require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
-		require.Contains(t, errs.String(), "[not_written] standard output can't be written", args)
+		require.Equal(t, agent.NotWritten.Exit(), cmd.ProcessState.ExitCode(), "%v: %v %s", args, err, &errs)
+		require.Contains(t, errs.String(), "["+string(agent.NotWritten)+"] standard output can't be written", args)
 	}
 	for _, args := range [][]string{{"--help"}, {"help", "run"}} {
 		var errs bytes.Buffer

@@ -136,7 +136,7 @@ func TestAStoreThatIsAwayIsNotMadeAnew(t *testing.T) {
 	r := s.run("ls")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "is not in "+root+": is it mounted? Nothing was made in its place.")
-	s.fails(5, "[not_set_up]", "transcript", "nobody")
+	s.fails(1, "error [store_unavailable] the store of the task queue "+s.name+" is not in "+root, "transcript", "nobody")
 	require.NoDirExists(t, root)
 	require.NoError(t, os.Rename(root+"-aside", root))
 	require.NotContains(t, s.run("ls").err, "is it mounted")

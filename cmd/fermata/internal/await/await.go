@@ -1,4 +1,3 @@
-// Package await waits in a way that ends with a context.
 package await
 
 import (

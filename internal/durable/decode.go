@@ -13,15 +13,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
 
 // Decode reads one JSON object into a struct and refuses, with the path of the
 // field, what the wire refuses (§1): an unknown field, one that is there twice, a
-// wrong type, null, a blank string, a size over most bytes (zero: 64 kB) and a depth
-// over 32. No
-// data at all is an empty object. The error's code is [agent.InvalidInput] or
+// wrong type, null, a blank string, a duration or time of zero, a size over most bytes
+// (zero: 64 kB) and a depth over 32. No data at all is an empty object. The error's code is [agent.InvalidInput] or
 // [agent.TooLarge]; the value is not to be used then.
 func Decode(data []byte, into any, most int) error {
 	return DecodeAt(math.MaxInt, data, into, most)
@@ -123,11 +123,15 @@ func checkScalar(v any, t reflect.Type, path string) error {
 		return nil // encoding/json knows these
 	}
 	raw, err := json.Marshal(v)
+	read := reflect.New(t)
 	if err == nil {
-		err = json.Unmarshal(raw, reflect.New(t).Interface())
+		err = json.Unmarshal(raw, read.Interface())
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return refuse(path, "is wrong: %v", err)
+	case read.Elem().IsZero() && (t == reflect.TypeFor[agent.Duration]() || t == reflect.TypeFor[time.Time]()):
+		return refuse(path, "is zero; leave it out instead") // else it would mean what leaving it out means
 	}
 	return nil
 }

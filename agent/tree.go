@@ -46,7 +46,10 @@ type HoldOrder struct {
 	Grace    Duration `json:"grace,omitempty"`
 	Deadline Duration `json:"deadline,omitempty"`
 	By       string   `json:"by,omitempty"`
-	Reason   string   `json:"reason,omitempty"`
+	// Reason is why; under resume it is what is said to the receiver's model first.
+	Reason string `json:"reason,omitempty"`
+	// Fresh is for resume: the receiver goes on from a summary.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // ChildReport is what a run tells the one above it (wire §10).

@@ -34,7 +34,7 @@ func lifecycleTools() []agent.ToolSpec {
 		own(pauseTool, "Pause an agent at the end of its turn.",
 			`{"type":"object","properties":{`+childProperty+`,"reason":{"type":"string"}},"required":["child","reason"],"additionalProperties":false}`),
 		own(resumeTool, "Let an agent that you paused go on, or wake one that waits.",
-			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell it first"}},"required":["child"],"additionalProperties":false}`),
+			`{"type":"object","properties":{`+childProperty+`,"input":{"type":"string","description":"What to tell it first"},"continue_transcript":{"type":"boolean","description":"False lets it go on from a summary of what was said, and not from all of it"}},"required":["child"],"additionalProperties":false}`),
 		own(stopTool, "End an agent. It hands over what it has, unless graceful is false.",
 			`{"type":"object","properties":{`+childProperty+`,"graceful":{"type":"boolean"},"reason":{"type":"string"}},"required":["child"],"additionalProperties":false}`),
 	}
@@ -45,7 +45,8 @@ type oversight struct {
 	Child    string   `json:"child"`
 	Children []string `json:"children"`
 	Reason   string   `json:"reason"`
-	Input    string   `json:"input"`
+	Input    *string  `json:"input"`
+	Continue *bool    `json:"continue_transcript"`
 	Graceful *bool    `json:"graceful"`
 }
 
@@ -77,6 +78,8 @@ func (s *step) oversee(i int) {
 		s.settle(i, agent.CallFailed, o.Child+" has not begun yet.")
 	case c.Tool == pauseTool && strings.TrimSpace(o.Reason) == "":
 		s.settle(i, agent.CallRejected, "A reason is wanted: set reason.")
+	case c.Tool == resumeTool && o.Input != nil && strings.TrimSpace(*o.Input) == "":
+		s.settle(i, agent.CallRejected, "The input is blank: say something, or leave input out.")
 	default:
 		s.tellChild(n, s.orderOf(c.Tool, o))
 		s.settle(i, agent.CallOK, fmt.Sprintf("%s was told to %s.", o.Child, strings.TrimPrefix(c.Tool, "subagent_")))
@@ -86,14 +89,17 @@ func (s *step) oversee(i int) {
 // orderOf makes an order of a lifecycle tool's call. A hold is the child's own then:
 // the parent's resume does not lift it.
 func (s *step) orderOf(tool string, o oversight) agent.HoldOrder {
-	order := agent.HoldOrder{Verb: agent.Pause, Own: true, By: "agent:" + s.Session, Reason: o.Reason}
+	order := agent.HoldOrder{Verb: agent.Pause, Own: true, By: "agent:" + s.Session, Reason: strings.TrimSpace(o.Reason)}
 	switch {
 	case tool == resumeTool:
-		order.Verb, order.Reason = agent.Resume, o.Input
+		order.Verb, order.Reason, order.Fresh = agent.Resume, "", o.Continue != nil && !*o.Continue
+		if o.Input != nil {
+			order.Reason = *o.Input
+		}
 	case tool == stopTool && o.Graceful != nil && !*o.Graceful:
-		order.Verb, order.Reason = agent.Cancel, firstOf(o.Reason, "parent requested stop")
+		order.Verb, order.Reason = agent.Cancel, firstOf(order.Reason, "parent requested stop")
 	case tool == stopTool:
-		order.Verb, order.Reason = agent.Stop, firstOf(o.Reason, "parent requested stop")
+		order.Verb, order.Reason = agent.Stop, firstOf(order.Reason, "parent requested stop")
 	}
 	return order
 }

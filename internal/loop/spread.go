@@ -84,7 +84,7 @@ func (s *step) ordered(o agent.HoldOrder) error {
 			return s.refuse("the run is held by %s, and not by the agent above it", firstOf(h.By, "somebody"))
 		}
 		if o.Own {
-			return s.resume(agent.ResumeOrder{Order: agent.Order{By: o.By}, Message: o.Reason})
+			return s.resume(agent.ResumeOrder{Order: agent.Order{By: o.By}, Message: o.Reason, Fresh: o.Fresh})
 		}
 	}
 	if o.Own {

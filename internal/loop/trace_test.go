@@ -173,7 +173,14 @@ func effectText(e Effect) string {
 		}
 		return text
 	case TellChild:
-		return fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
+		text := fmt.Sprintf("tell %s to %s, held %d", e.Session, e.Order.Verb, len(e.Order.Held))
+		if e.Order.Own && e.Order.Reason != "" {
+			text += fmt.Sprintf(", saying %q", e.Order.Reason)
+		}
+		if e.Order.Fresh {
+			text += ", from a summary"
+		}
+		return text
 	case TellParent:
 		text := fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
 		if r := e.Report.Share; r != nil && r.Granted != (agent.Amounts{}) {

@@ -34,13 +34,14 @@ type Listed struct {
 	Run     string       `json:"run"`
 	Agent   string       `json:"agent"`
 	Status  agent.Status `json:"status"`
-	Reason  string       `json:"reason,omitempty"`
-	Task    string       `json:"task,omitempty"`
-	Since   time.Time    `json:"since"`
-	Turn    int          `json:"turn"`
-	Cost    agent.USD    `json:"cost_usd"`
-	Started time.Time    `json:"started"`
-	Ended   time.Time    `json:"ended,omitzero"`
+	// Reason is why the run ended, or why it is suspended: its first 200 bytes.
+	Reason  string    `json:"reason,omitempty"`
+	Task    string    `json:"task,omitempty"`
+	Since   time.Time `json:"since"`
+	Turn    int       `json:"turn"`
+	Cost    agent.USD `json:"cost_usd"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
 	// WaitsFor is what a suspended run waits for, its suspension's kind first and
 	// then what (wire §8); empty for all others.
 	WaitsFor []string `json:"waits_for,omitempty"`

@@ -118,7 +118,7 @@ func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInf
 		return nil, false
 	}
 	return &agent.Outcome{
-		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status, Reason: memo.Reason,
+		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status,
 		Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
 	}, false
 }

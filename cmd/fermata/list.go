@@ -83,7 +83,7 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, 
 		}
 		status := string(l.Status)
 		if l.Reason != "" && l.Status != agent.Completed {
-			status += " (" + l.Reason + ")"
+			status += " (" + story.Line(l.Reason, 40) + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Session, l.Agent, status, age(l.Since), story.Line(strings.Join(l.WaitsFor, ", "), 60), l.Turn, story.Money(l.Cost), story.Line(l.Task, 50))
 	}

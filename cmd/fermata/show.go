@@ -114,7 +114,7 @@ func ofMemo(run *fermata.Run, info *workflowpb.WorkflowExecutionInfo, memo agent
 	if memo.Status != agent.Suspended {
 		return s
 	}
-	s.Suspension = &agent.Suspension{ID: memo.Suspension, Turn: memo.Turn, Since: memo.Since}
+	s.Reason, s.Suspension = "", &agent.Suspension{ID: memo.Suspension, Reason: memo.Reason, Turn: memo.Turn, Since: memo.Since}
 	var waits []string
 	if json.Unmarshal(fields[agent.AttrWaitsFor].GetData(), &waits) == nil && len(waits) > 0 {
 		s.Suspension.Kind = agent.SuspensionKind(waits[0])

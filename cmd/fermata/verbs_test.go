@@ -21,7 +21,7 @@ func sleeper() role {
 }
 
 // A run that is held is shown as held, goes on, and at its end takes nothing more
-// (HL-11, HL-43, HL-122, HX-19, HX-86, HX-94, OA-31, OA-75, PA-78, HL-09).
+// (HL-11, HL-43, HL-122, HX-19, HX-86, HX-94, OA-75, PA-78, HL-09, HL-92).
 func TestHoldAndResume(t *testing.T) {
 	s := scripted(t, sleeper()).works()
 	run := s.begin("a", "sleeper", nil)
@@ -39,6 +39,7 @@ func TestHoldAndResume(t *testing.T) {
 	require.Equal(t, run.Session+": no change, it is suspended (s-1) already\n", r.out)
 
 	s.shows(run)
+	s.lists(run, "the bank is down")
 	s.fails(6, "[stale]", "resume", run.Session, "--suspension", "s-2")
 	r = s.run("resume", run.Session, "The bank is back.", "--wait")
 	require.Zero(t, r.exit, r.err)
@@ -73,6 +74,18 @@ func (s *stage) shows(run *fermata.Run) {
 	require.Equal(s.t, 3, r.exit, r.err)
 	require.Contains(s.t, r.out, "suspended (s-1): held by bo (interrupt): now · ")
 	require.Contains(s.t, r.out, "\n  fermata resume "+run.Session)
+}
+
+// lists checks what a listing tells of a run that is suspended.
+func (s *stage) lists(run *fermata.Run, why string) {
+	s.t.Helper()
+	query := "WorkflowId = '" + run.Session + "'"
+	require.Eventually(s.t, func() bool {
+		return strings.Contains(s.run("ls", "--query", query).out, "  suspended ("+why+")  ")
+	}, patience, 50*time.Millisecond)
+	l := lastLine[fermata.Listed](s.t, s.run("ls", "--query", query, "--json").out)
+	require.Equal(s.t, []any{agent.Suspended, why, []string{"paused", "held"}}, []any{l.Status, l.Reason, l.WaitsFor})
+	require.False(s.t, l.Since.IsZero(), "how long it has been so")
 }
 
 func TestStopAndCancel(t *testing.T) {

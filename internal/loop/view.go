@@ -69,6 +69,9 @@ func (s State) doing(now time.Time) []agent.Doing {
 	return doing
 }
 
+// maxMemoReason bounds the reason of a suspension in a listing, in bytes.
+const maxMemoReason = 200
+
 // Memo is what a listing shows of the run.
 func (s State) Memo() agent.Memo {
 	m := agent.Memo{
@@ -80,13 +83,16 @@ func (s State) Memo() agent.Memo {
 		m.Reason = s.End.Outcome.Reason
 	}
 	if s.Rest.Wait != nil && !s.over() {
-		m.Suspension = s.Rest.Wait.ID
+		m.Suspension, m.Reason = s.Rest.Wait.ID, fit(s.Rest.Wait.Reason, maxMemoReason)
 		for _, r := range s.Requests.Open {
 			m.Requests = append(m.Requests, r.memo())
 		}
 	}
 	if s.redacted() {
 		m.Task = ""
+		if !s.over() { // an end's reason is a word of the runtime's, or of who ended it
+			m.Reason = ""
+		}
 		for i := range m.Requests {
 			m.Requests[i].Text = ""
 		}

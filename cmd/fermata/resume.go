@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,9 @@ With --wait the exit status is that of run.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
-				o.Message = args[1]
+				if o.Message = args[1]; strings.TrimSpace(o.Message) == "" {
+					return agent.Errorf(agent.InvalidInput, "the message is blank; leave it out if there is nothing to say")
+				}
 			}
 			o.By = byOr(o.By)
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {

@@ -23,6 +23,10 @@ const (
 	causeKey      = attribute.Key("fermata.suspension.cause")
 	// conditionsKey tells whether times or events can end it.
 	conditionsKey = attribute.Key("fermata.suspension.conditions")
+	// waitsForKey is what it waits for, in the words of listings, and requestsKey the ids by
+	// which that is answered. What is asked, and of whom, is on no span.
+	waitsForKey = attribute.Key("fermata.suspension.waits_for")
+	requestsKey = attribute.Key("fermata.suspension.requests")
 
 	resumedKey      = attribute.Key("fermata.resumed.suspension")
 	resumedCauseKey = attribute.Key("fermata.resumed.cause")

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -40,8 +41,36 @@ func (t *Telemetry) suspended(s observe.Seen, of metric.AddOption) {
 		kind, by := kindKey.String(string(v.Kind)), initiatorKey.String(string(v.Initiator))
 		t.meters.suspensions.Add(context.Background(), 1, of, metric.WithAttributes(kind, by))
 		with = []attribute.KeyValue{suspensionKey.String(v.ID), kind, by, causeKey.String(v.Cause), conditionsKey.Bool(v.Conditions != nil)}
+		what, ids := waitsFor(v)
+		with = append(with, waitsForKey.StringSlice(what), requestsKey.StringSlice(ids))
 	}
 	t.stint(s, outcome, "", with)
+}
+
+// waitsFor is what a suspension waits for, each once, and the ids of its requests.
+func waitsFor(v *agent.Suspension) (what, ids []string) {
+	add := func(one string) {
+		if !slices.Contains(what, one) {
+			what = append(what, one)
+		}
+	}
+	for _, r := range v.Requests {
+		ids = append(ids, r.ID)
+		add(string(r.Type))
+	}
+	if v.Conditions != nil {
+		for _, c := range v.Conditions.List() {
+			if c.Event != nil {
+				add("topic:" + c.Event.Topic)
+			} else {
+				add("time")
+			}
+		}
+	}
+	if len(v.Held) > 0 {
+		add("held")
+	}
+	return what, ids
 }
 
 func (t *Telemetry) ended(s observe.Seen, of metric.AddOption) {

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func (l *story) tell(p *process, e agent.Event) observe.Seen {
 
 func (l *story) suspend(p *process) {
 	l.tell(p, agent.Event{Type: agent.RunSuspended, Suspension: &agent.Suspension{
-		ID: "s-1", Kind: agent.InputRequired, Initiator: agent.BySelf, Cause: "question", Reason: secret, Requests: []agent.Request{{Text: secret}},
+		ID: "s-1", Kind: agent.InputRequired, Initiator: agent.BySelf, Cause: "question", Reason: secret, Requests: []agent.Request{{ID: "q-1", Type: agent.Question, Text: secret}},
 	}})
 }
 
@@ -110,9 +111,40 @@ func traceparent(sc trace.SpanContext) string {
 	return fmt.Sprintf("00-%s-%s", sc.TraceID(), sc.SpanID())
 }
 
+// The span of a run that rests says what it waits for and by which ids that is answered,
+// and nothing of what was asked or of whom (OA-68).
+func TestASpanSaysWhatIsWaitedFor(t *testing.T) {
+	event := func(topic string) *agent.EventCondition {
+		return &agent.EventCondition{Topic: topic, Match: json.RawMessage(`{"const":"` + secret + `"}`)}
+	}
+	for name, c := range map[string]struct {
+		open      agent.Suspension
+		what, ids string
+	}{
+		"two questions, an approval": {agent.Suspension{Kind: agent.InputRequired, Requests: []agent.Request{
+			{ID: "q-1", Type: agent.Question, Text: secret}, {ID: "q-2", Type: agent.Question, Choices: []string{secret}},
+			{ID: "q-3", Type: agent.Approval, Approvers: []string{secret}, Call: &agent.RequestCall{Tool: "pay", Arguments: json.RawMessage(`"` + secret + `"`)}},
+		}}, `["question","approval"]`, `["q-1","q-2","q-3"]`},
+		"events and a time": {agent.Suspension{Kind: agent.WaitingFor, Conditions: &agent.Conditions{
+			Any: []agent.Condition{{Event: event("orders.paid")}, {Event: event("orders.lost")}, {At: time.Unix(1, 0)}}, Input: secret,
+		}}, `["topic:orders.paid","topic:orders.lost","time"]`, `[]`},
+		"somebody, while it is held": {agent.Suspension{
+			Kind: agent.WaitingFor, Conditions: &agent.Conditions{}, Held: []agent.Hold{{By: secret, Reason: secret}},
+		}, `["held"]`, `[]`},
+	} {
+		p := begin(t)
+		l := started(p, "")
+		l.tell(p, agent.Event{Type: agent.RunSuspended, Suspension: &c.open})
+		span := named(p.spans.GetSpans(), "invoke_agent payer")[0]
+		got := attrs(span.Attributes)
+		require.Equal(t, []string{c.what, c.ids}, []string{got["fermata.suspension.waits_for"], got["fermata.suspension.requests"]}, name)
+		require.NotContains(t, fmt.Sprintf("%+v", span), secret, name)
+	}
+}
+
 // The span of a stint ends before the wait. What comes after it is a trace of its own,
 // made by another process, that links to it (HL-103, OA-67, OA-69); its attributes are
-// these and no others (HL-104, OA-68), and what was said is nowhere (HL-105).
+// these and no others (HL-104), and what was said is nowhere (HL-105).
 func TestASuspendedRunIsTwoTraces(t *testing.T) {
 	one, other := begin(t), begin(t)
 	l := started(one, "")
@@ -139,7 +171,7 @@ func TestASuspendedRunIsTwoTraces(t *testing.T) {
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "payer", "gen_ai.conversation.id": "trip-42", "gen_ai.provider.name": "acme",
 		"gen_ai.request.model": "big", "fermata.run": "01a1", "fermata.outcome": "suspended", "fermata.suspension": "s-1",
 		"fermata.suspension.kind": "input_required", "fermata.suspension.initiator": "self", "fermata.suspension.cause": "question",
-		"fermata.suspension.conditions": "false",
+		"fermata.suspension.conditions": "false", "fermata.suspension.waits_for": `["question"]`, "fermata.suspension.requests": `["q-1"]`,
 	}, attrs(first.Attributes))
 	require.Equal(t, map[string]string{
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "payer", "gen_ai.conversation.id": "trip-42", "gen_ai.provider.name": "acme",

@@ -236,8 +236,8 @@ func TestApproveAgainstReject(t *testing.T) {
 	}
 }
 
-// A parked run is woken by an event that fits, which its emitter need not know
-// (HL-17, HL-28, HL-73, HL-78, OA-01, OA-09).
+// A parked run is woken by an event that fits, which its emitter need not know.
+// Whoever waits for the run is told why it rests and for what (HL-17, HL-25, HL-28, HL-73, HL-78, OA-01, OA-09).
 func TestParkAndEmit(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.ParkTool}}, testsuite.NewScript(
@@ -245,8 +245,10 @@ func TestParkAndEmit(t *testing.T) {
 			"event": map[string]any{"topic": "orders.paid", "match": map[string]any{"type": "object", "properties": map[string]any{"order": map[string]any{"const": 118}}}}}})},
 		testsuite.Reply{Text: "thank you"}))
 	run := s.begin(t, "go", nil)
-	w := s.suspended(t, run)
-	require.Equal(t, agent.WaitingFor, w.Kind)
+	rest := s.rest(t, run)
+	require.Equal(t, []any{agent.Suspended, run.Session, run.ID, 1}, []any{rest.Status, rest.Session, rest.Run, rest.Turns})
+	w := rest.Suspension
+	require.Equal(t, []any{agent.WaitingFor, agent.BySelf, "not paid", "orders.paid"}, []any{w.Kind, w.Initiator, w.Reason, w.Conditions.Event.Topic})
 	s.say(t, run, agent.PauseOrder{Reason: "not now"})
 	_, err := signals.Say(t.Context(), s.temporal, run.Session, agent.EmitOrder{Topic: "orders.paid", Payload: json.RawMessage(`{"order":7}`)})
 	require.ErrorIs(t, err, agent.Stale)

@@ -195,6 +195,7 @@ func checkKilled(t *testing.T, cl *client.Client, run *client.Run, dir string, s
 	require.NoError(t, err)
 	require.Equal(t, agent.Completed, out.Status, "seed %d: %+v", seed, out.Error)
 	require.Equal(t, "all paid", out.Text)
+	require.Equal(t, []string{run.Session, run.ID}, []string{out.Session, out.Run})
 	messages, err := cl.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Len(t, messages, 1+2*killTurns+1)

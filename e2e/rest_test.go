@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +17,7 @@ import (
 // session's name alone (OA-29, PA-78). Session and run are the same before and
 // after (OA-37, OA-38), turns go on to have checkpoints (OA-40), of which no
 // listing of suspensions has any and the other way round (OA-56), and what has
-// ended or never was can't be resumed (OA-31, OA-75).
+// ended or never was can't be resumed (OA-75).
 func TestARestKeepsItsNames(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
@@ -55,6 +56,50 @@ func TestARestKeepsItsNames(t *testing.T) {
 	require.ErrorIs(t, err, agent.NotFound)
 	_, err = other.Get(t.Context(), "nobody-"+s.queue)
 	require.ErrorIs(t, err, agent.NotFound)
+}
+
+// Only a run that rests is resumed. One that works, also since it was resumed already, one
+// that ended in whatever way, and one that never was are refused, each with its code (OA-31).
+func TestOnlyWhatRestsIsResumed(t *testing.T) {
+	t.Parallel()
+	s := setup(t, agent.Definition{}, testsuite.NewScript(
+		testsuite.Reply{Match: "^work$", Text: "late", Delay: time.Hour},
+		testsuite.Reply{Match: "^fail$", Calls: call("echo", map[string]any{"text": "hi"})},
+		testsuite.Reply{Match: "being stopped", Text: `{"summary":"half"}`},
+		testsuite.Reply{Text: "done"}), echo(nil))
+	refused := func(run *client.Run, code agent.Code, what string) {
+		_, err := run.Resume(t.Context(), nil)
+		require.ErrorIs(t, err, code, what)
+	}
+	for want, run := range map[agent.Status]*client.Run{
+		agent.Completed: s.begin(t, "go", nil),
+		agent.Failed:    s.begin(t, "fail", &client.StartOptions{Limits: agent.Limits{Turns: 1}}),
+		agent.Cancelled: s.begin(t, "work", nil),
+		agent.Stopped:   s.begin(t, "work", nil),
+	} {
+		if want == agent.Cancelled || want == agent.Stopped {
+			s.until(t, run, agent.TurnStarted)
+			refused(run, agent.NotSuspended, "it works")
+		}
+		var err error
+		switch want {
+		case agent.Cancelled:
+			_, err = run.Interrupt(t.Context(), "")
+			require.NoError(t, err)
+			s.suspended(t, run)
+			_, err = run.Resume(t.Context(), nil)
+			require.NoError(t, err)
+			refused(run, agent.NotSuspended, "it was resumed already")
+			_, err = run.Cancel(t.Context(), "")
+		case agent.Stopped:
+			_, err = run.Stop(t.Context(), "", 0)
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, s.rest(t, run).Status)
+		refused(run, agent.Closed, string(want))
+	}
+	_, err := signals.Say(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeOrder{})
+	require.ErrorIs(t, err, agent.NotFound, "it never was")
 }
 
 // turns lists the turns of a session's checkpoints.

@@ -49,6 +49,37 @@ func TestParkedForAWeek(t *testing.T) {
 	require.Equal(t, agent.NoteResumed, messages[2].Note)
 }
 
+// What a park waited for is disarmed when somebody resumes the run, or ends it: a time
+// that comes later does nothing, and neither does an event (HL-62, HL-80).
+func TestWhatIsDisarmed(t *testing.T) {
+	conditions := &agent.Conditions{Any: []agent.Condition{
+		{After: agent.Duration(time.Hour)}, {Event: &agent.EventCondition{Topic: "orders.paid"}},
+	}, OnTimeout: agent.TimeoutFails}
+	late := func(b *bench) {
+		b.after(90*time.Minute, func() { b.signal("emit", `{"topic":"orders.paid"}`) })
+		b.after(2*time.Hour, func() {
+			s := b.status(t)
+			require.Equal(t, agent.Stale, s.Refused[0].Error.Code)
+			require.Equal(t, agent.InputRequired, s.Suspension.Kind, "it waits for an answer, and for nothing else")
+			b.signal("answer", `{"request":"q-1","text":"Rome"}`)
+		})
+	}
+	b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))
+	b.after(59*time.Minute, func() { b.signal("resume", `{}`) })
+	late(b)
+	o := b.start(t, agent.Start{Park: conditions})
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+
+	for verb, want := range map[string]agent.Status{"cancel": agent.Cancelled, "stop": agent.Stopped} {
+		b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: `{"summary":"nothing"}`}))
+		begun := b.Now()
+		b.after(20*time.Minute, func() { b.signal(verb, `{}`) })
+		o := b.start(t, agent.Start{Park: conditions})
+		require.Equal(t, want, o.Status, "%+v", o.Error)
+		require.Less(t, b.Now().Sub(begun), 21*time.Minute, "nothing holds it until the time comes")
+	}
+}
+
 // A time that has come may fail or cancel the run (HL-75).
 func TestParksThatEndRuns(t *testing.T) {
 	for on, want := range map[agent.OnTimeout]agent.Status{agent.TimeoutFails: agent.Failed, agent.TimeoutCancels: agent.Cancelled} {

@@ -20,6 +20,27 @@ func waitText(s State) string {
 	return fmt.Sprintf(", %s %s %v", s.Status(), v.ID, s.WaitsFor())
 }
 
+// awaited is what the event of a suspension tells of what the run waits for.
+func awaited(v *agent.Suspension) (text string) {
+	if v.Reason != "" {
+		text += fmt.Sprintf(" %q", oneLine(v.Reason))
+	}
+	for _, r := range v.Requests {
+		text += " " + r.ID
+	}
+	if v.Conditions == nil || len(v.Conditions.List()) == 0 {
+		return text
+	}
+	for _, c := range v.Conditions.List() {
+		if c.Event != nil {
+			text += fmt.Sprintf(" topic:%s%s", c.Event.Topic, c.Event.Match)
+		} else {
+			text += " " + c.At.Format("02 15:04:05")
+		}
+	}
+	return fmt.Sprintf("%s then %s", text, v.Conditions.OnTimeout)
+}
+
 func describe(e agent.Event) string {
 	switch {
 	case e.Message != nil:
@@ -60,12 +81,19 @@ func describe(e agent.Event) string {
 		}
 		return text
 	case e.Suspension != nil:
-		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause)
+		return fmt.Sprintf(" %s %s by %s %s", e.Suspension.ID, e.Suspension.Kind, e.Suspension.Initiator, e.Suspension.Cause) + awaited(e.Suspension)
 	case e.Resumed != nil:
 		renewed := map[bool]string{true: "with fresh limits"}[e.Resumed.Renewed]
 		return " " + strings.Join(strings.Fields(fmt.Sprintf("%s by %s %s %s", e.Resumed.Suspension, e.Resumed.Cause, e.Resumed.Event, renewed)), " ")
 	case e.Hold != nil:
-		return fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
+		text := fmt.Sprintf(" %s %s %s", e.Hold.ID, e.Hold.From, e.Hold.Verb)
+		if e.Hold.By != "" {
+			text += " by " + e.Hold.By
+		}
+		if e.Hold.Reason != "" {
+			text += fmt.Sprintf(" %q", oneLine(e.Hold.Reason))
+		}
+		return text
 	case e.Request != nil:
 		text := fmt.Sprintf(" %s %s %q", e.Request.ID, e.Request.Type, oneLine(e.Request.Text))
 		if e.Request.Call != nil {

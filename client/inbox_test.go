@@ -114,6 +114,7 @@ func TestStartParkedWithABriefing(t *testing.T) {
 	require.Equal(t, o.Park, begun.Park)
 	require.Equal(t, o.Briefing, begun.Input.Briefing)
 	o.Park = &agent.Conditions{Event: &agent.EventCondition{Topic: "no blanks"}}
+	f.begin = func(agent.Start) (string, error) { t.Error("it was begun"); return "", nil }
 	_, err = c.Start(t.Context(), "payer", "go on", o)
 	require.ErrorIs(t, err, agent.InvalidInput)
 }

@@ -439,6 +439,10 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 	head, err := s.dir.Head(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Equal(t, agent.Suspended, head.Status)
+	stored, err := store.NewLog(s.dir).View(t.Context(), head.Digest) // who reads the session has all of it
+	require.NoError(t, err)
+	require.Equal(t, agent.RunSuspended, stored.Events()[len(stored.Events())-1].Type)
+	require.Equal(t, v.Seq, head.Seq)
 	v, err = run.Status(t.Context())
 	require.NoError(t, err)
 	require.Nil(t, v.Fault)

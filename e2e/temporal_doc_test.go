@@ -377,11 +377,21 @@ func TestTemporalDocRawClient(t *testing.T) {
 	require.Equal(t, "I am ana", messages[2].Parts[0].Result.Text)
 }
 
-// What docs/holding.md shows is what the code reads (HL-114, HX-93).
+// What docs/holding.md shows is what the code reads; its first table goes from the
+// narrowest way to the widest, with an example of each (HL-114, HX-93).
 func TestHoldingDoc(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../docs/holding.md")
 	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(data), "\n## Which one to use\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\| (\w[^|]+)\|([^|]+)\| (\w|"|`+"`"+`)[^|]+\|$`).FindAllStringSubmatch(table, -1)[1:] // without the head
+	for i, use := range []string{
+		"`completion: tool`", "`on_limit: ask`", "`" + agent.ParkTool + "` with conditions", "without conditions", "`" + agent.AskUserTool + "`",
+		"`subagent_pause`", "`" + string(agent.Pause) + "`", "`" + string(agent.Stop) + "`", "`background: true`", "`" + string(agent.Cancel) + "`",
+	} {
+		require.Contains(t, rows[i][2], use)
+	}
 	found := map[string]int{}
 	for _, m := range regexp.MustCompile("(?ms)^```(json|yaml)\n(.*?)^```$").FindAllStringSubmatch(string(data), -1) {
 		found[m[1]]++

@@ -141,26 +141,41 @@ func TestToolsThatMayRunAgain(t *testing.T) {
 	require.GreaterOrEqual(t, b.Now().Sub(begun), 7*time.Second, "1, 2 and 4 seconds were waited")
 }
 
-// A tool that hangs is stopped when its time is up, and the model is told (PA-67,
-// HL-05, PA-81).
+// A tool that hangs is stopped when its time is up, and the model is told; a pause that
+// came meanwhile holds the run then. One that says no time has one, too (PA-67, HL-05,
+// PA-81).
 func TestAToolThatHangs(t *testing.T) {
 	hangs := tool.New("hangs", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}, &tool.Options{Timeout: 50 * time.Millisecond})
-	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("hangs")}, testsuite.Reply{Text: "done"}), hangs)
-	var bound time.Duration // Temporal's own, for a worker that is gone or a tool that ignores its context
+	plain := tool.New("plain", "", func(context.Context, *tool.Call, none) (string, error) { return "", nil }, nil)
+	b := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Calls: calls("hangs")}, testsuite.Reply{Calls: calls("plain")}, testsuite.Reply{Text: "done"}), hangs, plain)
+	var bounds []time.Duration // Temporal's own, for a worker that is gone or a tool that ignores its context
 	b.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
-		if info.ActivityType.Name == activities.CallTool.Name {
-			bound = info.StartToCloseTimeout
+		if info.ActivityType.Name != activities.CallTool.Name {
+			return
 		}
+		if bounds = append(bounds, info.StartToCloseTimeout); len(bounds) == 1 {
+			b.signal("pause", `{}`)
+		}
+	})
+	b.after(5*time.Minute, func() {
+		require.Equal(t, agent.Suspended, b.status(t).Status)
+		b.signal("resume", `{}`)
 	})
 	o := b.run(t, "go")
 	require.Equal(t, agent.Completed, o.Status)
-	require.Equal(t, agent.CallFailed, rows(b, 1)[0].Status)
-	require.Contains(t, rows(b, 1)[0].Text, "stopped after 50ms")
-	require.Greater(t, bound, 50*time.Millisecond)
-	require.Less(t, bound, time.Minute)
+	asked := b.script.Requests()[1].Messages
+	result := asked[len(asked)-2].Parts[0].Result // behind it the note that the run was suspended
+	require.Equal(t, agent.CallFailed, result.Status)
+	require.Contains(t, result.Text, "stopped after 50ms")
+	require.Equal(t, agent.NoteResumed, asked[len(asked)-1].Note)
+	require.Len(t, bounds, 2)
+	require.Greater(t, bounds[0], 50*time.Millisecond)
+	require.Less(t, bounds[0], time.Minute)
+	require.Greater(t, bounds[1], 10*time.Minute)
+	require.Less(t, bounds[1], 11*time.Minute)
 }
 
 // A provider that asks for a day is asked again after model_timeout; the status and the

@@ -21,6 +21,7 @@ var forms = []struct{ suffix, name string }{
 	{"/responses", "responses"},
 	{"/messages", "messages"},
 	{":streamGenerateContent", "generate"},
+	{"/converse-stream", "converse"},
 }
 
 // Main runs an adapter's tests. Where EnvKeep names a folder, each body that they send is

@@ -1,0 +1,164 @@
+package bedrock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// service is what requests are signed for.
+const service = "bedrock"
+
+// fetchTime bounds one request for credentials: all calls wait for the same one.
+const fetchTime = 30 * time.Second
+
+// door is where Bedrock is and who may enter. AWS's configuration is read once, by the
+// first call that needs it.
+type door struct {
+	name, base string
+	signer     *v4.Signer
+	// bearer puts the API key on a request; nil if there is none. It and endpoint alone
+	// know the key: printing a door shows no secret.
+	bearer   func(r *http.Request, body []byte) error
+	endpoint func(base string) *model.Endpoint
+
+	mu          sync.Mutex
+	region      string
+	credentials aws.CredentialsProvider // nil until they are known
+}
+
+func newDoor(o *Options) *door {
+	key := o.apiKey()
+	d := &door{name: o.name(), base: o.baseURL(), region: o.Region, signer: v4.NewSigner()}
+	d.endpoint = func(base string) *model.Endpoint { return model.NewEndpoint(d.name, base, key) }
+	if key != "" {
+		d.bearer = func(r *http.Request, _ []byte) error {
+			r.Header.Set("Authorization", "Bearer "+key)
+			return nil
+		}
+	}
+	if o.Credentials != nil {
+		d.credentials = aws.NewCredentialsCache(o.Credentials)
+	}
+	return d
+}
+
+// access is what one call is made with: the next one may have other credentials. The
+// endpoint knows the secrets, so that no fault shows them.
+type access struct {
+	*model.Endpoint
+	base string
+	sign func(r *http.Request, body []byte) error
+	// forget makes the next call fetch its credentials anew.
+	forget func()
+}
+
+// open finds the region and the credentials for a call.
+func (d *door) open(ctx context.Context) (*access, error) {
+	region, credentials, err := d.configured(ctx)
+	base := d.base
+	if base == "" && region != "" {
+		base = regional(region)
+	}
+	e := d.endpoint(base)
+	switch {
+	case ctx.Err() != nil:
+		return nil, e.Cancelled(ctx.Err())
+	case err != nil:
+		return nil, e.Faultf(agent.FaultAuth, 0, 0, "%s: AWS's configuration can't be read: %v", d.name, err)
+	case region == "" && (base == "" || d.bearer == nil):
+		return nil, e.Faultf(agent.FaultBadRequest, 0, 0, "%s: there is no region; set %s in the worker's environment, or region for the model", d.name, envRegion)
+	}
+	if wrong := e.WrongURL("https://host", envBaseURL); wrong != nil {
+		return nil, wrong
+	}
+	a := &access{Endpoint: e, base: base, forget: func() {}}
+	if d.bearer != nil {
+		a.sign = d.bearer
+		return a, nil
+	}
+	return d.signed(ctx, a, region, credentials)
+}
+
+// signed gives an access the credentials of this moment.
+func (d *door) signed(ctx context.Context, a *access, region string, from aws.CredentialsProvider) (*access, error) {
+	creds, err := from.Retrieve(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, a.Cancelled(ctx.Err())
+	case err != nil:
+		return nil, a.Faultf(kindOfChain(err), 0, 0, "%s: there are no AWS credentials; check the worker's environment and role, or set %s: %v", d.name, envKey, err)
+	}
+	a.Endpoint = model.NewEndpoint(d.name, a.base, creds.SecretAccessKey, creds.SessionToken)
+	if cache, ok := from.(*aws.CredentialsCache); ok {
+		a.forget = cache.Invalidate
+	}
+	a.sign = func(r *http.Request, body []byte) error {
+		sum := sha256.Sum256(body)
+		return d.signer.SignHTTP(r.Context(), creds, r, hex.EncodeToString(sum[:]), service, region, time.Now())
+	}
+	return a, nil
+}
+
+// kindOfChain sorts a failure to get credentials: a server of AWS's that has a bad moment
+// may have a better one later; everything else needs a person.
+func kindOfChain(err error) agent.FaultKind {
+	if res, ok := errors.AsType[interface {
+		error
+		HTTPStatusCode() int
+	}](err); ok && (res.HTTPStatusCode() >= 500 || res.HTTPStatusCode() == http.StatusTooManyRequests) {
+		return agent.FaultTransient
+	}
+	return agent.FaultAuth
+}
+
+// configured is the region and where credentials are from. What could not be read is
+// read again by the next call: somebody may have mended it.
+func (d *door) configured(ctx context.Context) (string, aws.CredentialsProvider, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.region != "" && (d.bearer != nil || d.credentials != nil) {
+		return d.region, d.credentials, nil
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(fetchTime)))
+	if err != nil {
+		return d.region, d.credentials, err
+	}
+	if d.region == "" {
+		d.region = cfg.Region
+	}
+	if d.credentials == nil {
+		d.credentials = cfg.Credentials
+	}
+	return d.region, d.credentials, nil
+}
+
+// domains are those of partitions, by the beginning of their regions' names.
+var domains = []struct{ begins, domain string }{
+	{"cn-", "amazonaws.com.cn"}, {"eusc-", "amazonaws.eu"}, {"us-isof-", "csp.hci.ic.gov"}, {"us-isob-", "sc2s.sgov.gov"}, {"us-iso-", "c2s.ic.gov"},
+}
+
+// regional is where a region's models are asked.
+func regional(region string) string {
+	domain := "amazonaws.com"
+	for _, d := range domains {
+		if strings.HasPrefix(region, d.begins) {
+			domain = d.domain
+			break
+		}
+	}
+	return "https://bedrock-runtime." + region + "." + domain
+}

@@ -1,0 +1,57 @@
+package bedrock
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+//go:embed infos.json
+var infos []byte
+
+var table = model.MustTable(infos)
+
+// Table is what is known of Bedrock's models, and as of when. Its prices are those of
+// global profiles, for models that have one.
+func Table() model.Table { return table }
+
+// Parts of the ids of models and profiles: "arn:aws:bedrock:REGION:ACCOUNT:KIND/" before
+// them, where a profile may send a request, and the version at their end.
+var (
+	arn     = regexp.MustCompile(`^arn:[^/]*/`)
+	reach   = regexp.MustCompile(`^(global|us|us-gov|eu|apac|jp|au|ca)\.`)
+	version = regexp.MustCompile(`(-\d{8})?(-v\d+(:\d+)*)?(:\d+[a-z]?)*$`)
+)
+
+// family is the name of a model without where it runs and without its version.
+func family(id string) string {
+	name := reach.ReplaceAllString(arn.ReplaceAllString(id, ""), "")
+	return version.ReplaceAllString(name, "")
+}
+
+// nearerCosts is by how much a request costs more that stays in one region or geography,
+// in percent, for models that have a global profile too.
+const nearerCosts = 10
+
+// Info tells what is known of a model; its zero value if nothing is.
+func (*Model) Info(id string) model.Info {
+	info := table.Info(family(id), time.Now())
+	global := strings.HasPrefix(arn.ReplaceAllString(id, ""), "global.")
+	if !global && info.Price != (agent.Price{}) && hasGlobal(family(id)) {
+		p := &info.Price
+		for _, usd := range []*agent.USD{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite} {
+			*usd += *usd * nearerCosts / 100
+		}
+	}
+	return info
+}
+
+// hasGlobal reports whether a model's price in the table is that of a global profile:
+// the models of Claude from version 4.5 on, and Nova from version 2 on.
+func hasGlobal(name string) bool {
+	return strings.HasPrefix(name, claudes) || strings.HasPrefix(name, nova2)
+}

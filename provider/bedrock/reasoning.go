@@ -1,0 +1,143 @@
+package bedrock
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// How the families of models begin whose ways are known here; see family.
+const (
+	claudes = "anthropic.claude-"
+	novas   = "amazon.nova-"
+	nova2   = "amazon.nova-2-"
+	openGPT = "openai."
+)
+
+// manual are the models of Claude whose thinking has a budget of tokens: those before
+// version 4.6. Later ones refuse a budget.
+var manual = regexp.MustCompile(`^anthropic\.claude-(3-7-sonnet|[a-z]+-4(-[0-5])?)$`)
+
+// lessThinks has no way to turn its thinking off, but one that is near to it.
+const lessThinks = "anthropic.claude-sonnet-5-5"
+
+// levels are those of models that the table does not have.
+var (
+	claudeLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh}
+	otherLevels  = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
+)
+
+// budgets are the tokens of thinking that stand for the levels.
+var budgets = map[agent.Reasoning]int{
+	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
+	agent.ReasoningAuto: 8192,
+}
+
+// minBudget is the smallest budget that Claude takes.
+const minBudget = 1024
+
+// reason puts a level of reasoning into a request, in the words of its model, and
+// reports whether the request turns it off. Models whose words are not known here are
+// told nothing.
+func (r *request) reason(req *model.Request, in *inference) (off bool) {
+	name, level := family(req.Model), req.Reasoning
+	if level == "" {
+		return false
+	}
+	switch {
+	case manual.MatchString(name):
+		return r.reasonWithin(req, in)
+	case strings.HasPrefix(name, claudes):
+		return r.reasonClaude(name, level)
+	case strings.HasPrefix(name, nova2):
+		return r.reasonNova(name, level, in)
+	case strings.HasPrefix(name, openGPT) && level != agent.ReasoningAuto:
+		r.Additional = &additional{Effort: string(level.Nearest(levelsOf(name, otherLevels)))}
+	}
+	return false
+}
+
+func levelsOf(name string, usual []agent.Reasoning) []agent.Reasoning {
+	if row, ok := table.Models[name]; ok {
+		return row.Reasoning
+	}
+	return usual
+}
+
+func (r *request) reasonClaude(name string, level agent.Reasoning) (off bool) {
+	nearest := level.Nearest(levelsOf(name, claudeLevels))
+	kind := "adaptive"
+	switch {
+	case level == agent.ReasoningAuto:
+	case nearest == agent.ReasoningOff && name == lessThinks:
+		kind = "between_tools"
+	case nearest == agent.ReasoningOff:
+		kind = "disabled"
+	default:
+		r.Output = &output{Effort: string(nearest)}
+	}
+	r.Additional = &additional{Thinking: &thinking{Type: kind}}
+	return kind == "disabled"
+}
+
+// reasonWithin gives the thinking a budget, at most half of the reply's length. A reply
+// that is too short for both, and a turn that another model began, are left without
+// thinking: the provider would refuse them.
+func (r *request) reasonWithin(req *model.Request, in *inference) (off bool) {
+	if req.Reasoning == agent.ReasoningOff {
+		r.Additional = &additional{Thinking: &thinking{Type: "disabled"}}
+		return true
+	}
+	if in.MaxTokens == 0 { // the budget must be less than it
+		in.MaxTokens = table.Models[family(req.Model)].MaxOutput
+	}
+	if budget := min(budgets[req.Reasoning], in.MaxTokens/2); budget >= minBudget && thought(r.Messages) {
+		r.Additional = &additional{Thinking: &thinking{Type: "enabled", Budget: budget}}
+	}
+	return false
+}
+
+// reasonNova turns Nova's reasoning on or off. At its highest level Nova refuses a bound
+// of the reply's length.
+func (r *request) reasonNova(name string, level agent.Reasoning, in *inference) (off bool) {
+	switch nearest := level.Nearest(levelsOf(name, otherLevels)); {
+	case level == agent.ReasoningOff:
+		r.Additional = &additional{Nova: &novaThink{Type: "disabled"}}
+		return true
+	case level == agent.ReasoningAuto:
+		r.Additional = &additional{Nova: &novaThink{Type: "enabled", Effort: string(agent.ReasoningMedium)}}
+	default:
+		r.Additional = &additional{Nova: &novaThink{Type: "enabled", Effort: string(nearest)}}
+	}
+	if r.thinksHardest() {
+		in.MaxTokens = 0
+	}
+	return false
+}
+
+// thinksWithin reports whether Claude has a budget for its thinking.
+func (r *request) thinksWithin() bool {
+	return r.Additional != nil && r.Additional.Thinking != nil && r.Additional.Thinking.Budget > 0
+}
+
+// thinksHardest reports whether Nova reasons at its highest level.
+func (r *request) thinksHardest() bool {
+	return r.Additional != nil && r.Additional.Nova != nil && r.Additional.Nova.Effort == string(agent.ReasoningHigh)
+}
+
+// thought reports whether the turn that goes on began with thinking; one that only
+// begins did.
+func thought(messages []message) bool {
+	for i := len(messages) - 1; i >= 0; i-- {
+		first := messages[i].Content[0]
+		switch {
+		case messages[i].Role == roleAssistant:
+			return first.Reasoning != nil
+		case first.Result == nil:
+			return true
+		}
+	}
+	return true
+}

@@ -1,0 +1,188 @@
+package bedrock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream/eventstreamapi"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// read follows an answer to its end, which is the event with the usage.
+func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delta)) (*model.Reply, error) {
+	body := model.WatchBody(res, emit)
+	if form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); form == "text/html" {
+		return nil, c.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
+			"%s answered with a web page: is there such an API at %s? Mend the base URL", c.name, c.Addr())
+	}
+	r, frames := newReply(emit), eventstream.NewDecoder()
+	for {
+		frame, err := frames.Decode(body, nil)
+		switch {
+		case ctx.Err() != nil:
+			return nil, c.Cancelled(ctx.Err())
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, c.Cut(res.StatusCode, body.Bytes(), nil)
+		case err != nil:
+			return nil, c.Cut(res.StatusCode, body.Bytes(), err)
+		}
+		whole, err := c.take(res.StatusCode, r, frame)
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			return c.finished(res.StatusCode, r)
+		}
+	}
+}
+
+// finished is the whole reply. What the model wrote may be no call that Bedrock could
+// read: that is an accident, and the next attempt may be better.
+func (c call) finished(status int, r *reply) (*model.Reply, error) {
+	out := r.done()
+	if strings.HasPrefix(r.stop, "malformed_") && out.Finish != model.FinishCalls {
+		return nil, c.Faultf(agent.FaultTransient, status, 0, "%s could not read what the model wrote (%s)", c.name, r.stop)
+	}
+	return out, nil
+}
+
+// take takes a frame of the stream, and reports whether the reply is whole.
+func (c call) take(status int, r *reply, frame eventstream.Message) (bool, error) {
+	if kind := header(frame, eventstreamapi.MessageTypeHeader); kind != eventstreamapi.EventMessageType {
+		return false, c.brokeOff(status, frame)
+	}
+	var ev event
+	if err := json.Unmarshal(frame.Payload, &ev); err != nil {
+		return false, c.Faultf(agent.FaultTransient, status, 0, "%s sent an event that is not JSON: %v", c.name, err)
+	}
+	return r.take(header(frame, eventstreamapi.EventTypeHeader), ev), nil
+}
+
+// header is a text among the headers of a frame; empty if there is none.
+func header(frame eventstream.Message, name string) string {
+	text, ok := frame.Headers.Get(name).(eventstream.StringValue)
+	if !ok {
+		return ""
+	}
+	return string(text)
+}
+
+// reply is put together from events.
+type reply struct {
+	emit   func(model.Delta)
+	blocks []*piece
+	at     map[int]*piece
+	stop   string
+	usage  agent.Usage
+}
+
+func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int]*piece{}} }
+
+// piece is one block of content, in the making.
+type piece struct {
+	kind      agent.PartType
+	text      strings.Builder // of text, of thinking, or of a call's arguments
+	signature string
+	redacted  string
+	id, tool  string
+}
+
+func (r *reply) take(kind string, ev event) (whole bool) {
+	switch kind {
+	case "contentBlockStart":
+		if use := ev.Start.Use; use != nil {
+			p := r.piece(ev.Index, agent.PartCall)
+			p.id, p.tool = use.ID, use.Name
+		}
+	case "contentBlockDelta":
+		r.add(ev)
+	case "messageStop":
+		r.stop = ev.Stop
+	case "metadata":
+		u := ev.Usage
+		r.usage = model.Counted(agent.Usage{Input: u.Input + u.CacheRead + u.CacheWrite, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite})
+		r.emit(model.Delta{Usage: r.usage})
+		return true
+	}
+	return false
+}
+
+func (r *reply) add(ev event) {
+	switch d := ev.Delta; {
+	case d.Use != nil:
+		r.piece(ev.Index, agent.PartCall).text.WriteString(d.Use.Input)
+	case d.Reasoning != nil:
+		p := r.piece(ev.Index, agent.PartThinking)
+		p.signature += d.Reasoning.Signature
+		p.redacted += d.Reasoning.Redacted
+		p.text.WriteString(d.Reasoning.Text)
+		if d.Reasoning.Text != "" {
+			r.emit(model.Delta{Thinking: d.Reasoning.Text})
+		}
+	case d.Text != "":
+		r.piece(ev.Index, agent.PartText).text.WriteString(d.Text)
+		r.emit(model.Delta{Text: d.Text})
+	}
+}
+
+// piece is the block of a number; a new one if there is none of that kind.
+func (r *reply) piece(index int, kind agent.PartType) *piece {
+	p := r.at[index]
+	if p == nil || p.kind != kind {
+		p = &piece{kind: kind}
+		r.blocks, r.at[index] = append(r.blocks, p), p
+	}
+	return p
+}
+
+func (r *reply) done() *model.Reply {
+	out := &model.Reply{Usage: r.usage}
+	calls := false
+	for _, p := range r.blocks {
+		out.Parts = append(out.Parts, p.parts()...)
+		calls = calls || p.kind == agent.PartCall
+	}
+	out.Finish = finish(r.stop, calls)
+	return out
+}
+
+// parts are the block as the runtime knows it. Hidden thinking is a part of its own.
+func (p *piece) parts() []agent.Part {
+	text := p.text.String()
+	switch {
+	case p.kind == agent.PartCall:
+		return []agent.Part{model.Call(p.id, p.tool, text)}
+	case p.kind == agent.PartText:
+		return []agent.Part{{Type: agent.PartText, Text: text}}
+	}
+	var parts []agent.Part
+	if text != "" || p.signature != "" {
+		parts = append(parts, agent.Part{Type: agent.PartThinking, Text: text, Signature: p.signature})
+	}
+	if p.redacted != "" {
+		parts = append(parts, agent.Part{Type: agent.PartThinking, Redacted: p.redacted})
+	}
+	return parts
+}
+
+// finish is why the model stopped. A reply that filled the window is not whole.
+func finish(stop string, calls bool) model.Finish {
+	switch stop {
+	case "max_tokens", "model_context_window_exceeded":
+		return model.FinishLength
+	case "content_filtered", "guardrail_intervened", "refusal":
+		return model.FinishFiltered
+	}
+	if calls {
+		return model.FinishCalls
+	}
+	return model.FinishStop
+}

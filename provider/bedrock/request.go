@@ -1,0 +1,245 @@
+package bedrock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+const (
+	roleUser      = "user"
+	roleAssistant = "assistant"
+)
+
+// cachedTurns is how many messages of the user's side are marked for the cache: the last
+// one to write it, the one before to find what the last request wrote.
+const cachedTurns = 2
+
+// noCalls ends a question whose answer may be no call: Converse has no setting for it,
+// and the tools stay, since they are in the cache.
+const noCalls = "Answer in words, and call no tool."
+
+var mark = &cachePoint{Type: "default"}
+
+// request puts a question in the provider's form.
+func (c call) request(req *model.Request) (*request, error) {
+	r := &request{Messages: c.messages(req)}
+	if len(r.Messages) == 0 {
+		return nil, errors.New("there is no message to answer")
+	}
+	if err := r.declare(req); err != nil {
+		return nil, err
+	}
+	instructions := req.Instructions
+	if len(req.Output) > 0 {
+		instructions = model.OutputInWords(instructions, req.Output, len(req.Tools) > 0)
+	}
+	if !blank(instructions) {
+		r.System = []block{{Text: &instructions}}
+	}
+	if req.NoCalls && r.Tools != nil {
+		words := noCalls
+		last := &r.Messages[len(r.Messages)-1]
+		last.Content = append(last.Content, block{Text: &words})
+	}
+	r.settle(req)
+	r.markForCache(family(req.Model))
+	return r, nil
+}
+
+// settle puts in how the reply is to be made.
+func (r *request) settle(req *model.Request) {
+	in := inference{MaxTokens: req.MaxOutputTokens}
+	off := r.reason(req, &in)
+	in.Temperature = table.Models[family(req.Model)].Temperature.Takes(req.Temperature, off)
+	if r.thinksWithin() || r.thinksHardest() {
+		in.Temperature = nil // is refused beside it
+	}
+	if in.MaxTokens > 0 || in.Temperature != nil {
+		r.Inference = &in
+	}
+}
+
+// declare puts in the tools. Where there are none but the conversation has calls, those
+// that were called stand there: the provider demands it.
+func (r *request) declare(req *model.Request) error {
+	list := req.Tools
+	if len(list) == 0 {
+		list = calledIn(req.Messages)
+	}
+	var declared []tool
+	for _, t := range list {
+		t = model.PlainTool(t)
+		input, err := model.InputSchema(t, map[string]string{"type": `"object"`})
+		if err != nil {
+			return err
+		}
+		declared = append(declared, tool{Spec: &toolSpec{Name: t.Name, Description: t.Description, Input: inputSchema{input}}})
+	}
+	if len(declared) > 0 {
+		r.Tools = &tools{declared}
+	}
+	return nil
+}
+
+// calledIn are the tools that a conversation has calls of, without their schemas.
+func calledIn(messages []agent.Message) []agent.ToolSpec {
+	var list []agent.ToolSpec
+	for _, m := range messages {
+		for _, c := range m.ToolCalls() {
+			if !slices.ContainsFunc(list, func(t agent.ToolSpec) bool { return t.Name == c.Tool }) {
+				list = append(list, agent.ToolSpec{Name: c.Tool})
+			}
+		}
+	}
+	return list
+}
+
+// markForCache marks where a later request begins as this one does.
+func (r *request) markForCache(name string) {
+	claude := strings.HasPrefix(name, claudes)
+	if !claude && !strings.HasPrefix(name, novas) {
+		return
+	}
+	switch {
+	case len(r.System) > 0:
+		r.System = append(r.System, block{CachePoint: mark})
+	case claude && r.Tools != nil:
+		r.Tools.Tools = append(r.Tools.Tools, tool{CachePoint: mark})
+	}
+	for i, marked := len(r.Messages)-1, 0; claude && i >= 0 && marked < cachedTurns; i-- {
+		if m := &r.Messages[i]; m.Role == roleUser {
+			m.Content = append(m.Content, block{CachePoint: mark})
+			marked++
+		}
+	}
+}
+
+// messages puts a conversation in the provider's form: turns of user and assistant, in
+// which the results of tools are the user's and stand first.
+func (c call) messages(req *model.Request) []message {
+	var out []message
+	say := func(role string, blocks []block) {
+		if len(blocks) == 0 {
+			return
+		}
+		if n := len(out); n > 0 && out[n-1].Role == role {
+			out[n-1].Content = append(out[n-1].Content, blocks...)
+			return
+		}
+		out = append(out, message{Role: role, Content: blocks})
+	}
+	id, asked := model.CallIDs(req.Messages), lastAsked(req.Messages)
+	for i, msg := range req.Messages {
+		named := func(call string) string { return id(i, call) }
+		if msg.Role == agent.RoleAssistant {
+			say(roleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.MadeBy()) == c.name))
+		} else {
+			say(roleUser, userBlocks(msg, named))
+		}
+	}
+	for _, m := range out {
+		if m.Role == roleUser {
+			slices.SortStableFunc(m.Content, func(a, b block) int { return rank(a) - rank(b) })
+		}
+	}
+	return out
+}
+
+// rank puts results of tools before everything else, as the provider demands.
+func rank(b block) int {
+	if b.Result != nil {
+		return 0
+	}
+	return 1
+}
+
+// lastAsked is the last message in which the user says something; -1 for none.
+func lastAsked(in []agent.Message) int {
+	for i, msg := range slices.Backward(in) {
+		if msg.Role == agent.RoleUser && !blank(msg.TextOf()) {
+			return i
+		}
+	}
+	return -1
+}
+
+func userBlocks(msg agent.Message, id func(call string) string) []block {
+	var blocks []block
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartText && !blank(p.Text):
+			blocks = append(blocks, block{Text: &p.Text})
+		case p.Type == agent.PartResult && p.Result != nil:
+			blocks = append(blocks, resultBlock(p.Result, id(p.Result.Call)))
+		}
+	}
+	return blocks
+}
+
+// Texts that stand for none, since the provider refuses a result without words.
+const (
+	wordless     = "The call failed and says nothing of why."
+	wordlessDone = "(done, without output)"
+)
+
+// resultBlock is a tool's result; a text if it answers no call that is there, since the
+// provider refuses such results.
+func resultBlock(r *agent.ToolResult, id string) block {
+	if id == "" {
+		text := fmt.Sprintf("Result of %s: %s", r.Tool, r.Text)
+		return block{Text: &text}
+	}
+	text, status := r.Text, ""
+	if r.Status != agent.CallOK {
+		status = "error"
+	}
+	switch {
+	case !blank(text):
+	case status != "":
+		text = wordless
+	default:
+		text = wordlessDone
+	}
+	return block{Result: &toolResult{ID: id, Content: []resultText{{text}}, Status: status}}
+}
+
+// assistantBlocks is what the model said; with its thinking if thought says so. Thinking
+// after a call is left out, since the call stands there under another id than it had, and
+// so is thinking that nothing follows.
+func assistantBlocks(msg agent.Message, id func(call string) string, thought bool) []block {
+	var blocks, thinking []block
+	for _, p := range msg.Parts {
+		switch {
+		case p.Type == agent.PartThinking && thought && p.Redacted != "":
+			thinking = append(thinking, block{Reasoning: &reasoning{Redacted: p.Redacted}})
+		case p.Type == agent.PartThinking && thought && p.Signature != "":
+			thinking = append(thinking, block{Reasoning: &reasoning{Text: &reasoningText{p.Text, p.Signature}}})
+		case p.Type == agent.PartText && !blank(p.Text):
+			blocks = append(append(blocks, thinking...), block{Text: &p.Text})
+			thinking = nil
+		case p.Type == agent.PartCall && p.Call != nil:
+			use := block{Use: &toolUse{ID: id(p.Call.ID), Name: p.Call.Tool, Input: arguments(p.Call)}}
+			blocks = append(append(blocks, thinking...), use)
+			thinking, thought = nil, false
+		}
+	}
+	return blocks
+}
+
+// arguments are a call's, if they are the object that the provider demands.
+func arguments(c *agent.ToolCall) json.RawMessage {
+	var object map[string]json.RawMessage
+	if c.Malformed != "" || json.Unmarshal(c.Arguments, &object) != nil || object == nil {
+		return json.RawMessage(`{}`)
+	}
+	return c.Arguments
+}
+
+// blank texts are refused by the provider.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -2,6 +2,8 @@
 // internal/standin keeps, by their names. What goes beyond it stands here by name, with
 // the reason.
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
+import type { ConverseStreamRequest } from "@aws-sdk/client-bedrock-runtime";
+import type { DocumentType } from "@smithy/types";
 import type { Content, GenerationConfig, Tool, ToolConfig } from "@google/genai";
 import type {
   ChatCompletionAssistantMessageParam,
@@ -39,3 +41,9 @@ export type generate = Wire<{
   toolConfig?: ToolConfig;
   generationConfig?: GenerationConfig;
 }>;
+
+// Binary values are in base64 on the wire. Values of any JSON stay what they are.
+type Wired<T> = T extends Uint8Array ? string : T extends DocumentType ? T : T extends object ? { [K in keyof T]: Wired<T[K]> } : T;
+
+// The model's id stands in the path.
+export type converse = Wired<Omit<ConverseStreamRequest, "modelId">>;

@@ -23,8 +23,8 @@ type Endpoint struct {
 	base   string // without its password
 	addr   string
 	usable bool // the base URL is one of HTTP
-	// fault makes a Fault without our secrets: it alone knows them.
-	fault func(kind agent.FaultKind, status int, after time.Duration, message string) error
+	// hide cuts our secrets out of a message: it alone knows them.
+	hide func(message string) string
 }
 
 // NewEndpoint is called by an adapter's New, with what the provider is called in
@@ -38,9 +38,7 @@ func NewEndpoint(name, base string, secrets ...string) *Endpoint {
 		e.addr = address(u)
 		e.usable = u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 	}
-	e.fault = func(kind agent.FaultKind, status int, after time.Duration, message string) error {
-		return Fault(kind, status, after, strings.Join(strings.Fields(message), " "), secrets...)
-	}
+	e.hide = hiding(secrets)
 	return e
 }
 
@@ -51,7 +49,7 @@ func (e *Endpoint) Addr() string { return e.addr }
 // without the endpoint's secrets. Adapters make all their faults by it, or by the
 // methods below, which are for the faults of all adapters.
 func (e *Endpoint) Faultf(kind agent.FaultKind, status int, after time.Duration, format string, args ...any) error {
-	return e.fault(kind, status, after, fmt.Sprintf(format, args...))
+	return Fault(kind, status, after, e.hide(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")))
 }
 
 // WrongURL is the fault of a base URL that is not one of HTTP, nil for one that

@@ -100,12 +100,19 @@ func Fault(kind agent.FaultKind, status int, after time.Duration, message string
 	if kind == agent.FaultAuth {
 		code = agent.ProviderAuth
 	}
-	for _, s := range secrets {
-		message = redact(message, s)
-	}
 	return &agent.Error{
-		Code: code, Message: shorten(message), Retryable: kind.Retryable(), RetryAfter: after,
+		Code: code, Message: shorten(hiding(secrets)(message)), Retryable: kind.Retryable(), RetryAfter: after,
 		Provider: &agent.ProviderFault{Kind: kind, HTTP: status},
+	}
+}
+
+// hiding cuts secrets out of messages.
+func hiding(secrets []string) func(message string) string {
+	return func(message string) string {
+		for _, s := range secrets {
+			message = redact(message, s)
+		}
+		return message
 	}
 }
 

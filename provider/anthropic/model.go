@@ -29,6 +29,9 @@ type Options struct {
 	// APIKey is the key that pays. Empty means $ANTHROPIC_API_KEY, read by New.
 	APIKey string `json:"-"`
 
+	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	SignIn model.SignIn `json:"-"`
+
 	// BaseURL is where the API is, without its version: "https://gateway.example".
 	// Empty means $ANTHROPIC_BASE_URL, or else Anthropic's own.
 	BaseURL string
@@ -44,7 +47,7 @@ type Options struct {
 }
 
 func (o *Options) apiKey() string {
-	if o.APIKey != "" {
+	if o.APIKey != "" || o.SignIn != nil {
 		return o.APIKey
 	}
 	return strings.TrimSpace(os.Getenv(envKey))
@@ -69,6 +72,7 @@ type Model struct {
 	name     string
 	endpoint *model.Endpoint
 	client   sdk.Client
+	signIn   model.SignIn
 	// unusable is why no call can be made; nil where one can.
 	unusable error
 }
@@ -82,22 +86,26 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	key, base := o.apiKey(), o.baseURL()
-	m := &Model{
-		name:     o.name(),
-		endpoint: model.NewEndpoint(o.name(), base, key),
-		client: sdk.NewClient(
-			option.WithoutEnvironmentDefaults(),
-			option.WithBaseURL(base),
-			option.WithHTTPClient(model.HTTPClient(o.HTTPClient)),
-			option.WithAPIKey(key),
-			option.WithMaxRetries(0),
-		),
+	opts := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(base), option.WithHTTPClient(model.HTTPClient(o.HTTPClient)), option.WithMaxRetries(0),
 	}
+	if o.SignIn == nil {
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	m := &Model{name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), client: sdk.NewClient(opts...), signIn: o.SignIn}
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
-	if m.unusable == nil && key == "" {
+	if m.unusable == nil && key == "" && o.SignIn == nil {
 		m.unusable = m.endpoint.NoKey(envKey)
 	}
 	return m
+}
+
+// where is what says where the provider is.
+func (m *Model) where() string {
+	if m.signIn != nil {
+		return "the base URL"
+	}
+	return envBaseURL
 }
 
 // Generate asks once for a reply and streams it.
@@ -112,8 +120,18 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if err != nil {
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
 	}
+	opts := []option.RequestOption{option.WithJSONSet("stream", true)}
+	if m.signIn != nil {
+		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
+		if err != nil {
+			return nil, err
+		}
+		once := *m
+		once.endpoint = endpoint
+		m, opts = &once, append(opts, option.WithHeader("Authorization", "Bearer "+token))
+	}
 	var res *http.Response
-	err = m.client.Post(ctx, "v1/messages", params, &res, option.WithJSONSet("stream", true))
+	err = m.client.Post(ctx, "v1/messages", params, &res, opts...)
 	if res != nil && res.Body != nil {
 		defer res.Body.Close()
 	}
@@ -123,7 +141,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case res != nil && res.StatusCode != http.StatusOK:
 		return nil, m.refused(res)
 	case err != nil:
-		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+envBaseURL)
+		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+m.where())
 	}
 	reply, err := m.read(ctx, res, emit)
 	if reply != nil {

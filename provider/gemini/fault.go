@@ -130,6 +130,8 @@ func (m *Model) refused(res *http.Response) error {
 	switch {
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
+	case kind == agent.FaultAuth && m.signIn != nil:
+		hint = "; check who the worker signs in as, and what that may do"
 	case kind == agent.FaultAuth:
 		hint = "; check " + envKey + " or " + envOtherKey + " on the worker"
 	}

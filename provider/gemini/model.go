@@ -32,6 +32,9 @@ type Options struct {
 	// $GOOGLE_API_KEY, read by New.
 	APIKey string `json:"-"`
 
+	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	SignIn model.SignIn `json:"-"`
+
 	// BaseURL is where the API is, without its version: "https://gateway.example".
 	// Empty means $GOOGLE_GEMINI_BASE_URL, or else Google's own.
 	BaseURL string
@@ -47,6 +50,9 @@ type Options struct {
 }
 
 func (o *Options) apiKey() string {
+	if o.SignIn != nil {
+		return o.APIKey
+	}
 	return cmp.Or(o.APIKey, strings.TrimSpace(os.Getenv(envKey)), strings.TrimSpace(os.Getenv(envOtherKey)))
 }
 
@@ -68,8 +74,9 @@ func (o Options) GoString() string { return o.String() }
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
-	// send makes a request: it alone knows where, and with which key.
-	send func(ctx context.Context, name string, body []byte) (*http.Response, error)
+	signIn   model.SignIn
+	// send makes a request: it alone knows where, and with which key, if there is no token.
+	send func(ctx context.Context, name, token string, body []byte) (*http.Response, error)
 	// unusable is why no call can be made; nil where one can.
 	unusable error
 }
@@ -83,9 +90,9 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	key, base := o.apiKey(), o.baseURL()
-	m := &Model{name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), send: sender(base, key, model.HTTPClient(o.HTTPClient))}
+	m := &Model{name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), signIn: o.SignIn, send: sender(base, key, model.HTTPClient(o.HTTPClient))}
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
-	if m.unusable == nil && key == "" {
+	if m.unusable == nil && key == "" && o.SignIn == nil {
 		m.unusable = m.endpoint.NoKey(envKey + " or " + envOtherKey)
 	}
 	return m
@@ -93,8 +100,8 @@ func New(o *Options) *Model {
 
 // sender makes requests to base with a key. The name of a tuned model has its
 // folder, "tunedModels/x"; that of all others stands for "models/x".
-func sender(base, key string, client *http.Client) func(context.Context, string, []byte) (*http.Response, error) {
-	return func(ctx context.Context, name string, body []byte) (*http.Response, error) {
+func sender(base, key string, client *http.Client) func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
+	return func(ctx context.Context, name, token string, body []byte) (*http.Response, error) {
 		u, err := url.Parse(base)
 		if err != nil {
 			return nil, err
@@ -109,9 +116,21 @@ func sender(base, key string, client *http.Client) func(context.Context, string,
 			return nil, err
 		}
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("x-goog-api-key", key)
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		} else {
+			req.Header.Set("x-goog-api-key", key)
+		}
 		return client.Do(req)
 	}
+}
+
+// where is what says where the provider is.
+func (m *Model) where() string {
+	if m.signIn != nil {
+		return "the base URL"
+	}
+	return envBaseURL
 }
 
 // Generate asks once for a reply and streams it.
@@ -130,7 +149,15 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	if err != nil {
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s was not asked: %v", m.name, err)
 	}
-	res, err := m.send(ctx, req.Model, body)
+	var token string
+	if m.signIn != nil {
+		once := *m
+		if once.endpoint, token, err = m.endpoint.SignedIn(ctx, m.signIn); err != nil {
+			return nil, err
+		}
+		m = &once
+	}
+	res, err := m.send(ctx, req.Model, token, body)
 	if res != nil {
 		defer res.Body.Close()
 	}
@@ -138,7 +165,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	case ctx.Err() != nil:
 		return nil, m.endpoint.Cancelled(ctx.Err())
 	case err != nil:
-		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+envBaseURL)
+		return nil, m.endpoint.Unreachable(err, "that the worker can reach it, and "+m.where())
 	case res.StatusCode != http.StatusOK:
 		return nil, m.refused(res)
 	}

@@ -153,7 +153,9 @@ func (m *Model) refused(res *http.Response) error {
 	switch {
 	case res.StatusCode < 400:
 		kind = agent.FaultBadRequest
-	case kind == agent.FaultAuth && m.own:
+	case kind == agent.FaultAuth && m.signIn != nil:
+		hint = "; check who the worker signs in as, and what that may do"
+	case kind == agent.FaultAuth && m.own && m.name == defaultName:
 		hint = "; check " + envKey + " on the worker"
 	case kind == agent.FaultAuth && !m.keyed:
 		hint = "; no key was sent, set one in the options of " + m.name

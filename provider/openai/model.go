@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -42,6 +43,13 @@ type Options struct {
 	// told OpenAI's key, and most need none.
 	APIKey string `json:"-"`
 
+	// SignIn gives the token of each request, instead of a key. Nil means the key.
+	SignIn model.SignIn `json:"-"`
+
+	// Own says that models are OpenAI's own though the server is neither OpenAI's nor
+	// Azure's: a gateway to them, say. It is told what only they understand.
+	Own bool
+
 	// BaseURL is where the API is, with its version: "http://localhost:11434/v1".
 	// Empty means $OPENAI_BASE_URL, or else OpenAI's own.
 	BaseURL string
@@ -75,7 +83,7 @@ func (o *Options) baseURL() string {
 
 func (o *Options) apiKey(own bool) string {
 	switch {
-	case o.APIKey != "":
+	case o.APIKey != "" || o.SignIn != nil:
 		return o.APIKey
 	case o.BaseURL != "" && !own:
 		return ""
@@ -107,8 +115,10 @@ func (o Options) GoString() string { return o.String() }
 type Model struct {
 	name         string
 	endpoint     *model.Endpoint
-	own          bool // the server is OpenAI's, or Azure's
+	own          bool // the models are OpenAI's own
 	keyed        bool // there is a key
+	signIn       model.SignIn
+	auth         []option.RequestOption // of one request, where somebody signed in
 	api          API
 	keepThinking bool
 	infos        map[string]model.Info
@@ -127,15 +137,15 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	base := o.baseURL()
-	own := isOwn(base)
-	key := o.apiKey(own)
+	key := o.apiKey(isOwn(base))
+	own := o.Own || isOwn(base)
 	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(model.HTTPClient(o.HTTPClient)), option.WithMaxRetries(0)}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
 	m := &Model{
 		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), own: own, keyed: key != "", api: o.api(own),
-		keepThinking: o.KeepThinking, infos: o.Infos,
+		signIn: o.SignIn, keepThinking: o.KeepThinking, infos: o.Infos,
 		chat: sdk.NewChatCompletionService(opts...), responses: responses.NewResponseService(opts...),
 	}
 	m.unusable = m.endpoint.WrongURL("https://host/v1", envBaseURL)
@@ -144,11 +154,14 @@ func New(o *Options) *Model {
 	case m.api != ChatCompletions && m.api != Responses:
 		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0,
 			"%s: the API must be %s or %s, not %q", m.name, ChatCompletions, Responses, m.api)
-	case own && key == "":
+	case isOwn(base) && key == "" && o.SignIn == nil:
 		m.unusable = m.endpoint.NoKey(envKey)
 	}
 	return m
 }
+
+// azures are the domains of Azure's resources.
+var azures = []string{".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".cognitiveservices.azure.us"}
 
 // isOwn tells whether a base URL is of OpenAI's servers or Azure's.
 func isOwn(base string) bool {
@@ -157,7 +170,8 @@ func isOwn(base string) bool {
 		return false
 	}
 	host := u.Hostname()
-	return strings.HasSuffix("."+host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com")
+	return strings.HasSuffix("."+host, ".api.openai.com") ||
+		slices.ContainsFunc(azures, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 
 // Generate asks once for a reply and streams it.
@@ -167,6 +181,15 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 	}
 	if m.unusable != nil {
 		return nil, m.unusable
+	}
+	if m.signIn != nil {
+		endpoint, token, err := m.endpoint.SignedIn(ctx, m.signIn)
+		if err != nil {
+			return nil, err
+		}
+		once := *m
+		once.endpoint, once.auth = endpoint, []option.RequestOption{option.WithHeader("Authorization", "Bearer "+token)}
+		m = &once
 	}
 	res, into, err := m.send(ctx, req, emit)
 	if res != nil && res.Body != nil {
@@ -192,7 +215,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request, emit func(mode
 // send asks in the form that the server is asked in. What is returned for the
 // reply is nil where the request can't be put in that form.
 func (m *Model) send(ctx context.Context, req *model.Request, emit func(model.Delta)) (res *http.Response, into assembler, err error) {
-	streamed := []option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res)}
+	streamed := append([]option.RequestOption{option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res)}, m.auth...)
 	if m.api == Responses {
 		params, err := m.responseParams(req)
 		if err != nil {

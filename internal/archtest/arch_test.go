@@ -43,6 +43,7 @@ var rooms = map[string][]string{
 	"tool/workspace":     {"agent", "tool"},
 	"tool/mcp":           {"agent", "tool"},
 	"provider/anthropic": {"agent", "model"},
+	"provider/azure":     {"agent", "model", "provider/openai"},
 	"provider/bedrock":   {"agent", "model"},
 	"provider/gemini":    {"agent", "model"},
 	"provider/openai":    {"agent", "model"},
@@ -77,6 +78,7 @@ var testOnly = map[string][]string{
 	"store/bucket":   {"testsuite"},
 
 	"provider/anthropic": {"testsuite", "internal/standin"},
+	"provider/azure":     {"internal/standin"},
 	"provider/bedrock":   {"testsuite", "internal/standin"},
 	"provider/gemini":    {"testsuite", "internal/standin"},
 	"provider/openai":    {"testsuite", "internal/standin"},

@@ -1,0 +1,70 @@
+package azure
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// envelope puts a request of OpenAI's into Azure's form: the version in the address, the
+// deployment too where the version has a date, and a key in the header that Azure has.
+type envelope struct {
+	version string
+	keyed   bool
+	next    http.RoundTripper // nil means Go's own
+}
+
+// RoundTrip sends a request on.
+func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && e.keyed {
+		r.Header.Del("Authorization")
+		r.Header.Set("api-key", key)
+	}
+	if e.version != "" {
+		query := r.URL.Query()
+		query.Set("api-version", e.version)
+		r.URL.RawQuery = query.Encode()
+	}
+	if dated(e.version) {
+		if err := address(r); err != nil {
+			return nil, err
+		}
+	}
+	next := e.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(r)
+}
+
+// address is that of a version with a date: Chat Completions are asked at the deployment
+// that the body names, Responses at one place for all.
+func address(r *http.Request) error {
+	before, rest, _ := strings.Cut(r.URL.EscapedPath(), "/openai/v1/")
+	path := before + "/openai/" + rest
+	if rest == "chat/completions" {
+		var in struct {
+			Model string `json:"model"`
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err := json.Unmarshal(body, &in); err != nil {
+			return fmt.Errorf("reading the deployment's name: %w", err)
+		}
+		path = before + "/openai/deployments/" + url.PathEscape(in.Model) + "/" + rest
+	}
+	plain, err := url.PathUnescape(path)
+	r.URL.Path, r.URL.RawPath = plain, path
+	return err
+}
+
+// dated reports whether a version of the API has a date.
+func dated(version string) bool { return version != "" && version[0] >= '0' && version[0] <= '9' }

@@ -47,6 +47,7 @@ var rooms = map[string][]string{
 	"provider/bedrock":   {"agent", "model"},
 	"provider/gemini":    {"agent", "model"},
 	"provider/openai":    {"agent", "model"},
+	"provider/vertex":    {"agent", "model", "provider/anthropic", "provider/gemini"},
 	"store/postgres":     {"agent", "store"},
 	"store/bucket":       {"agent", "store"},
 	"live/nats":          {"agent", "keyring", "live"},
@@ -82,6 +83,7 @@ var testOnly = map[string][]string{
 	"provider/bedrock":   {"testsuite", "internal/standin"},
 	"provider/gemini":    {"testsuite", "internal/standin"},
 	"provider/openai":    {"testsuite", "internal/standin"},
+	"provider/vertex":    {"internal/standin"},
 	"tool/mcp":           {"testsuite", "worker"},
 	"tool/workspace":     {"testsuite"},
 

@@ -21,6 +21,7 @@ var forms = []struct{ suffix, name string }{
 	{"/responses", "responses"},
 	{"/messages", "messages"},
 	{":streamGenerateContent", "generate"},
+	{":streamRawPredict", "predict"},
 	{"/converse-stream", "converse"},
 }
 
@@ -41,8 +42,8 @@ type keeper struct {
 }
 
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		return k.next.RoundTrip(r)
+	if r.Body == nil || r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {
+		return k.next.RoundTrip(r) // it asks for a token, if for anything
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

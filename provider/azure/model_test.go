@@ -93,7 +93,8 @@ func TestEntra(t *testing.T) {
 			bare(t)
 			identity(t, func(int32) time.Duration { return c.lasts }, fine)
 			s := standin.Listen(t, answer)
-			m := azure.New(&azure.Options{Endpoint: s.URL})
+			// The SDK keeps a machine's tokens for the whole process, by scope.
+			m := azure.New(&azure.Options{Endpoint: s.URL, Scope: "https://" + name + ".example/.default"})
 			var sent []string
 			for i := range 2 {
 				reply, _ := standin.Reply(t, m, ask("gpt-5.4"))
@@ -115,7 +116,7 @@ func TestRefusedToken(t *testing.T) {
 	s := standin.Listen(t, func(w http.ResponseWriter, r *http.Request) {
 		standin.Answer(401, "application/json", fmt.Sprintf(`{"error":{"code":"PermissionDenied","message":"%s lacks the role"}}`, r.Header.Get("Authorization")))(w, r)
 	})
-	fault := s.Fails(t, azure.New(&azure.Options{Endpoint: s.URL}), ask("gpt-5.4"), token)
+	fault := s.Fails(t, azure.New(&azure.Options{Endpoint: s.URL, Scope: "https://refused.example/.default"}), ask("gpt-5.4"), token)
 	require.Equal(t, agent.FaultAuth, fault.Provider.Kind)
 	require.Contains(t, fault.Message, "azure answered 401: Bearer [secret] lacks the role; check who the worker signs in as")
 }

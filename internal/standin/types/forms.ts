@@ -29,6 +29,9 @@ export type responses = Omit<ResponseCreateParamsStreaming, "input"> & {
 // Models up to Claude Opus 4.6 take a temperature, which the package has left out since.
 export type messages = MessageCreateParamsStreaming & { temperature?: number };
 
+// On Vertex the model's name stands in the path, and the version in the body.
+export type predict = Omit<messages, "model"> & { anthropic_version: "vertex-2023-10-16" };
+
 // A package's enumerations are classes of their own; on the wire they are their strings.
 type Wire<T> = T extends string ? `${T}` : T extends object ? { [K in keyof T]: Wire<T[K]> } : T;
 

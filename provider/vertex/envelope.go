@@ -1,0 +1,88 @@
+package vertex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/fermata-agents/fermata/model"
+)
+
+// envelope puts a request of another API's into Vertex's form.
+type envelope struct {
+	location string
+	project  func() string // known once somebody has signed in
+	put      func(r *http.Request) (path string, err error)
+	next     http.RoundTripper // nil means Go's own
+}
+
+// around is a client that makes requests in the envelope.
+func (e envelope) around(client *http.Client, put func(*http.Request) (string, error)) *http.Client {
+	c := model.HTTPClient(client)
+	e.put, e.next = put, c.Transport
+	c.Transport = &e
+	return c
+}
+
+// RoundTrip sends a request on.
+func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	before, _, _ := strings.Cut(r.URL.EscapedPath(), "/v1")
+	path, err := e.put(r)
+	if err != nil {
+		return nil, fmt.Errorf("putting the request into Vertex's form: %w", err)
+	}
+	version, rest, _ := strings.Cut(path, "/")
+	path = fmt.Sprintf("%s/%s/projects/%s/locations/%s/%s", before, version, url.PathEscape(e.project()), url.PathEscape(e.location), rest)
+	if r.URL.Path, err = url.PathUnescape(path); err != nil {
+		return nil, err
+	}
+	r.URL.RawPath = path
+	next := e.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(r)
+}
+
+// toGemini moves a request of the Gemini API: its body stays as it is.
+func toGemini(r *http.Request) (string, error) {
+	_, rest, _ := strings.Cut(r.URL.EscapedPath(), "/v1beta/")
+	if strings.HasPrefix(rest, "models/") {
+		rest = "publishers/google/" + rest
+	}
+	return "v1beta1/" + rest, nil
+}
+
+// anthropicVersion is the version of the Messages API in Vertex, in the body of each
+// request.
+const anthropicVersion = `"vertex-2023-10-16"`
+
+// toClaude moves a request of the Messages API: the model's name goes from its body into
+// its address.
+func toClaude(r *http.Request) (string, error) {
+	var name string
+	var body map[string]json.RawMessage
+	sent, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(sent, &body)
+	}
+	if err == nil {
+		err = json.Unmarshal(body["model"], &name)
+	}
+	if err != nil {
+		return "", err
+	}
+	delete(body, "model")
+	body["anthropic_version"] = json.RawMessage(anthropicVersion)
+	if sent, err = json.Marshal(body); err != nil {
+		return "", err
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent)), nil }
+	return "v1/publishers/anthropic/models/" + url.PathEscape(name) + ":streamRawPredict", nil
+}

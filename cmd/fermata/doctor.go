@@ -277,10 +277,18 @@ func (d *doctor) checkAgents() {
 	}
 }
 
-// checkModels asks the servers of models that have a base_url.
+// checkModels signs in to the clouds of models, and asks the servers of those that have a
+// base_url.
 func (d *doctor) checkModels(ctx context.Context) {
 	if d.file == nil {
 		return
+	}
+	for _, s := range d.file.AskClouds(ctx) {
+		if s.Err != nil {
+			d.failed("model", s.Err, "")
+			continue
+		}
+		d.found("model", fine, fmt.Sprintf("%s: the worker can sign in from here", s.Name), "")
 	}
 	for _, s := range d.file.AskModels(ctx) {
 		switch {

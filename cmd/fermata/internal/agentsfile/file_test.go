@@ -88,8 +88,8 @@ func TestFaults(t *testing.T) {
 		{"other name", sound + "    name: b\n", []string{`fermata.yaml:4: agents.a.name is "b"; leave it out, the agent is called a`}},
 		{"no model", "agents:\n  a:\n    instructions: x\n", []string{"fermata.yaml:2: agent a: model is missing; name one, such as anthropic/claude-sonnet-5"}},
 		{"address of a model", sound + "models:\n  far: {provider: openai, model: x, base_url: \"ftp://127.0.0.1:9/v1\"}\n", []string{`fermata.yaml:5: models.far.base_url must be an http or https URL with a host`}},
-		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
-		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`}},
+		{"unknown model", "agents:\n  a:\n    instructions: x\n    model: gpt\n", []string{`fermata.yaml:4: agents.a.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models`}},
+		{"unknown fallback", sound + "    fallbacks:\n      - anthropic/claude-opus-5\n      - gpt\n", []string{`fermata.yaml:6: agents.a.fallbacks[1]: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models`}},
 		{"fallback twice", sound + "    fallbacks: [script:script.yaml]\n", []string{"fermata.yaml:4: agent a: fallbacks[0]: script:script.yaml is asked already; name another model"}},
 		{"fallback without price", "agents:\n  a:\n    model: openai/gpt-5\n    fallbacks: [openai/gpt-4o, openai/new]\n    limits: {cost_usd: 2.5}\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of openai/new is not known; give it one under models, with price: {input: …, output: …}"}},
 		{"unknown tools", sound + "    tools:\n      - fs_read\n      - fs_raed\n      - mcp:tickets\n", []string{
@@ -105,7 +105,7 @@ func TestFaults(t *testing.T) {
 		{"workspace", sound + "workspace: nowhere\n", []string{`fermata.yaml:4: workspace "nowhere" is not a directory`}},
 		{"workspace is a list", sound + "workspace: [a]\n", []string{"fermata.yaml:4: workspace wants the path of a directory"}},
 		{"model entry", sound + "models:\n  local:\n    provider: ollama\n    model: q\n  openai: {provider: openai, model: q}\n  third:\n    provider: openai\n  fourth: {provider: openai, model: q, api_key: sk-1}\n", []string{
-			`fermata.yaml:6: models.local.provider must be anthropic, gemini or openai, not "ollama"`,
+			`fermata.yaml:6: models.local.provider must be anthropic, azure, bedrock, gemini, openai or vertex, not "ollama"`,
 			"fermata.yaml:8: models.openai: the name is taken; use another",
 			"fermata.yaml:9: models.third.model is missing: write the provider's own name for it",
 			"fermata.yaml:11: models.fourth.api_key is not known here",
@@ -132,7 +132,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:4: agents.a.tools[0]: tool "fly" is not known; there are fs_read, fs_list, fs_grep, fs_write, shell_run, ask_user, await_resumption, and "mcp:NAME" for a server under mcp`,
 			"fermata.yaml:5: agents.a.limits.turns wants a number, not string",
 			"fermata.yaml:5: agents.a.limits.tokens wants a number, not string",
-			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models`,
+			`fermata.yaml:7: agents.b.model: model "gpt" is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models`,
 			`fermata.yaml:8: workspace "nowhere" is not a directory`,
 		}},
 	}

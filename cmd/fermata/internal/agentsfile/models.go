@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
+	"github.com/fermata-agents/fermata/provider/bedrock"
 	"github.com/fermata-agents/fermata/provider/gemini"
 	"github.com/fermata-agents/fermata/provider/openai"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -24,7 +25,10 @@ const (
 )
 
 // tables are what the adapters know of their providers' models.
-var tables = map[string]model.Table{providerAnthropic: anthropic.Table(), providerGemini: gemini.Table(), providerOpenAI: openai.Table()}
+var tables = map[string]model.Table{
+	providerAnthropic: anthropic.Table(), providerGemini: gemini.Table(), providerOpenAI: openai.Table(),
+	providerBedrock: bedrock.Table(), providerVertex: anthropic.Table(), // on Vertex, only Claude's prices are known
+}
 
 // scriptPrefix marks the name of a model that answers from a file.
 const scriptPrefix = "script:"
@@ -68,6 +72,10 @@ type modelEntry struct {
 	// of their own; see openai.Options.
 	API          openai.API `json:"api"`
 	KeepThinking bool       `json:"keep_thinking"`
+	// Region, Project and APIVersion are of clouds; see cloudFields.
+	Region     string `json:"region"`
+	Project    string `json:"project"`
+	APIVersion string `json:"api_version"`
 }
 
 // key names the variable that the entry's key is in; empty where it needs none.
@@ -79,13 +87,15 @@ func (e modelEntry) key() string {
 }
 
 func providers() map[string]model.Model {
-	return map[string]model.Model{providerAnthropic: anthropic.New(nil), providerGemini: gemini.New(nil), providerOpenAI: openai.New(nil)}
+	all := clouds()
+	all[providerAnthropic], all[providerGemini], all[providerOpenAI] = anthropic.New(nil), gemini.New(nil), openai.New(nil)
+	return all
 }
 
 func (f *File) readModels(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of models, each with its fields below") {
 		where := "models." + e.name
-		if e.name == "" || keys[e.name] != nil || strings.HasPrefix(e.name, scriptPrefix) {
+		if e.name == "" || known(e.name) || strings.HasPrefix(e.name, scriptPrefix) {
 			c.add(agent.InvalidInput, e.key, "%s: the name is taken; use another", where)
 			continue
 		}
@@ -94,13 +104,15 @@ func (f *File) readModels(c *checker, part entry) {
 			continue
 		}
 		switch {
-		case keys[entry.Provider] == nil:
-			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be anthropic, gemini or openai, not %s", where, quote(entry.Provider))
+		case !known(entry.Provider):
+			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be %s, not %s", where, providersNamed(), quote(entry.Provider))
 		case entry.Model == "":
 			c.add(agent.InvalidInput, e.key, "%s.model is missing: write the provider's own name for it", where)
 		case !slices.Contains([]string{"", string(openai.ChatCompletions), string(openai.Responses)}, string(entry.API)):
 			c.add(agent.InvalidInput, e.at("api"), "%s.api must be %s or %s, not %s", where, openai.ChatCompletions, openai.Responses, quote(string(entry.API)))
-		case entry.Provider != providerOpenAI && (entry.API != "" || entry.KeepThinking):
+		case entry.foreign() != "":
+			c.add(agent.InvalidInput, e.at(entry.foreign()), "%s.%s is not for provider %s", where, entry.foreign(), entry.Provider)
+		case keys[entry.Provider] != nil && entry.Provider != providerOpenAI && (entry.API != "" || entry.KeepThinking):
 			c.add(agent.InvalidInput, e.key, "%s: api and keep_thinking are for provider openai only", where)
 		case !isHTTP(entry.BaseURL):
 			c.add(agent.InvalidInput, e.at("base_url"), "%s.base_url must be an http or https URL with a host", where)
@@ -120,6 +132,10 @@ func isHTTP(base string) bool {
 
 // open makes the model. It makes no request.
 func (e modelEntry) open(name string) model.Model {
+	info := model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput}
+	if c := e.openCloud(name); c != nil {
+		return model.Named(c, e.Model, info)
+	}
 	secret := os.Getenv(e.KeyEnv)
 	// The adapter for OpenAI knows by itself which servers are told its key.
 	if secret == "" && (e.KeyEnv != "" || e.BaseURL != "" && e.Provider != providerOpenAI) {
@@ -134,13 +150,13 @@ func (e modelEntry) open(name string) model.Model {
 	default:
 		m = openai.New(&openai.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name), API: e.API, KeepThinking: e.KeepThinking})
 	}
-	return model.Named(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
+	return model.Named(m, e.Model, info)
 }
 
 // resolve makes sure that a model of this name can be asked. A script is read
 // here, relative to dir.
 func (f *File) resolve(name, dir string) error {
-	if _, ok := f.models[name]; ok && keys[name] == nil {
+	if _, ok := f.models[name]; ok && !known(name) {
 		return nil
 	}
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
@@ -151,10 +167,10 @@ func (f *File) resolve(name, dir string) error {
 		f.models[name] = script
 		return nil
 	}
-	if provider, own, _ := strings.Cut(name, "/"); keys[provider] != nil && own != "" {
+	if provider, own, _ := strings.Cut(name, "/"); known(provider) && own != "" {
 		return nil
 	}
-	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, gemini/NAME, openai/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
+	err := agent.Errorf(agent.UnknownModel, "model %s is not known: write anthropic/NAME, gemini/NAME, openai/NAME, azure/NAME, bedrock/NAME, vertex/NAME, script:FILE, or a name from models%s", quote(name), f.modelNames())
 	return err.At("model")
 }
 
@@ -196,7 +212,7 @@ func (f *File) PriceTables() []PriceTable {
 					continue
 				}
 			}
-			if own != "" && f.price(name) != (agent.Price{}) && keys[provider] != nil {
+			if own != "" && f.price(name) != (agent.Price{}) && tables[provider].AsOf != "" {
 				used[provider] = true
 			}
 		}

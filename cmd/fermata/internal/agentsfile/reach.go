@@ -30,13 +30,13 @@ type ModelState struct {
 // maxList bounds what is read of a list of models.
 const maxList = 4 << 20
 
-// AskModels asks the servers of the agents' models that have a base_url, all at the same
+// AskModels asks the servers of the agents' models that have a base_url and are of no cloud, all at the same
 // time and each for 5 s at most. It makes no model work. The states are in the order of names.
 func (f *File) AskModels(ctx context.Context) []ModelState {
 	var states []ModelState
 	for _, def := range f.Agents {
 		for _, name := range def.Models() {
-			if e := f.named[name]; e.BaseURL != "" {
+			if e := f.named[name]; e.BaseURL != "" && cloudFields[e.Provider] == nil {
 				states = append(states, ModelState{Name: name, URL: e.BaseURL})
 			}
 		}

@@ -118,7 +118,7 @@ func (d *Deeds) recover(ctx context.Context, in loop.LocateStep, head store.Head
 			return head, "", "", err
 		case err != nil:
 			return head, "", "the last events of a run before can't be had: " + err.Error(), nil
-		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0:
+		case state.Run == head.Run && head.Status.Ended() || len(state.Log.Tail) == 0 && state.Log.Head == head.Digest:
 			return head, "", "", nil
 		}
 		head, err = d.keep(ctx, in, execution, head, state)
@@ -127,16 +127,20 @@ func (d *Deeds) recover(ctx context.Context, in loop.LocateStep, head store.Head
 	return head, "", "", nil
 }
 
-// keep stores the open part of a log that nobody will seal any more.
+// keep stores the open part of a log that nobody will seal any more. There is none if the
+// head alone is older than the log, as one of a backup is.
 func (d *Deeds) keep(ctx context.Context, in loop.LocateStep, execution string, head store.Head, state loop.State) (store.Head, error) {
-	tail := state.Log.Tail
-	digest, err := d.Log.Seal(ctx, state.Log.Head, in.Session, state.Run, false, tail)
-	if err != nil {
-		return head, err
+	digest, seq := state.Log.Head, state.Log.Seq
+	if tail := state.Log.Tail; len(tail) > 0 {
+		var err error
+		if digest, err = d.Log.Seal(ctx, digest, in.Session, state.Run, false, tail); err != nil {
+			return head, err
+		}
+		seq = tail[len(tail)-1].Seq
 	}
 	next := store.Head{
 		V: store.HeadVersion, Version: head.Version + 1, Session: in.Session, Fence: in.Fence, Run: state.Run, Execution: execution, Agent: state.Spec.Name, Status: state.End.Outcome.Status,
-		Digest: digest, Seq: tail[len(tail)-1].Seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
+		Digest: digest, Seq: seq, State: state.Spec.StateVersion, Numbers: state.Numbers, Posts: state.Messages.Posts, Inbox: state.Inbox(), Imported: head.Imported, Claims: head.Claims, Recovered: true, Updated: state.End.Outcome.Ended,
 	}
 	return d.putHead(ctx, next)
 }

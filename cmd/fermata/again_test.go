@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -70,4 +73,25 @@ func TestAgainAfterAnEndFromOutside(t *testing.T) {
 	s.fails(6, "has not failed, it is cancelled: only a failed run can be retried; fork it instead", "retry", cut.Session)
 	r = s.run("fork", cut.Session)
 	require.Equal(t, 3, r.exit, r.err)
+}
+
+// A head that was restored from a backup says that the run waits, and Temporal that it failed.
+func TestRetryAfterTheHeadWasRestored(t *testing.T) {
+	asker := role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{
+		asksFor("How?"), {Fail: []testsuite.Failure{{Kind: agent.FaultBadRequest, Message: "no"}}, Text: "Well."},
+	}}
+	s := scripted(t, asker).works()
+	run := s.begin("a", "asker", nil)
+	s.rests(run)
+	heads, err := filepath.Glob(filepath.Join(s.options.Store.(*store.Dir).Root(), "heads", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	old, err := os.ReadFile(heads[0])
+	require.NoError(t, err)
+	require.Contains(t, string(old), string(agent.Suspended))
+	require.Equal(t, 1, s.run("answer", run.Session, "so", "--request", "q-1", "--wait").exit)
+	writeFile(t, heads[0], string(old))
+	r := s.run("retry", run.Session)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "Well.\ncompleted")
 }

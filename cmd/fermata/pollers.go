@@ -47,7 +47,10 @@ func (c *cli) polls(ctx context.Context, s *server) error {
 	defer cancel()
 	for {
 		names, err := c.pollers(ctx, s)
-		if err != nil || len(names) > 0 {
+		switch {
+		case len(names) > 0:
+			return nil
+		case err != nil && ctx.Err() == nil:
 			return err
 		}
 		if !await.Pause(ctx, probeInterval) {

@@ -48,7 +48,7 @@ models:
   tuned: {provider: vertex, model: endpoints/123, project: p, region: europe-west1}
   azure/gpt: {provider: azure, model: gpt-5.4, base_url: "`+asked.URL+`", price: {input: 1, output: 2}}
 `)
-	f, err := agentsfile.Load(agentsfile.DefaultName)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.NoError(t, err)
 	require.Equal(t, []agentsfile.Key{{Env: "AWS_KEY", Set: true, Agents: []string{"a"}}, {Env: "AZURE_KEY", Set: true, Agents: []string{"b"}}}, f.Keys())
 	require.NoError(t, f.MissingKey("a"))
@@ -92,7 +92,7 @@ func TestFieldsOfClouds(t *testing.T) {
 		"{provider: gemini, model: m, api_version: 2024-10-21}": "fermata.yaml:4: models.x.api_version is not for provider gemini",
 	} {
 		write(t, "agents:\n  a: {model: x}\nmodels:\n  x: "+entry+"\n")
-		_, err := agentsfile.Load(agentsfile.DefaultName)
+		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
 		require.ErrorContains(t, err, want, entry)
 	}
 }

@@ -211,6 +211,9 @@ func effectText(e Effect) string {
 		return text
 	case TellParent:
 		text := fmt.Sprintf("tell %s that it is %s", e.Session, e.Report.Status)
+		if n := e.Report.Suspension; n != nil {
+			text += fmt.Sprintf(", %s %s", n.ID, n.Kind)
+		}
 		if r := e.Report.Share; r != nil && r.Granted != (agent.Amounts{}) {
 			text += fmt.Sprintf("; used %s of %s", amountsText(r.Spent.Amounts()), amountsText(r.Granted))
 			if r.Returned != (agent.Amounts{}) {

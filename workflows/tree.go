@@ -190,15 +190,15 @@ func readTree(revision int, s signal) (loop.Input, *agent.Error) {
 	switch s.name {
 	case signals.Child:
 		var r agent.ChildReport
-		err := durable.DecodeAt(revision, s.data, &r, maxReport)
+		err := durable.DecodeOwnAt(revision, s.data, &r, maxReport)
 		return loop.Reported{Report: r}, durable.Within(s.name, err)
 	case signals.Grant:
 		var o agent.GrantOrder
-		err := durable.DecodeAt(revision, s.data, &o, maxReport)
+		err := durable.DecodeOwnAt(revision, s.data, &o, maxReport)
 		return loop.Granted{Order: o}, durable.Within(s.name, err)
 	default:
 		var o agent.HoldOrder
-		err := durable.DecodeAt(revision, s.data, &o, maxReport)
+		err := durable.DecodeOwnAt(revision, s.data, &o, maxReport)
 		return loop.Ordered{Order: o}, durable.Within(s.name, err)
 	}
 }

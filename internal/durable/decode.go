@@ -34,6 +34,17 @@ func DecodeAt(revision int, data []byte, into any, most int) error {
 	if most == 0 {
 		most = 64 << 10
 	}
+	return checker{revision: revision, depth: agent.MaxJSONDepth}.decode(data, into, most)
+}
+
+// DecodeOwnAt is [DecodeAt] of what another run of ours has written, with the words of its
+// model in it: those may be blank, null, and as deep as models write, each in a tree of
+// runs. Nobody would say it again if it was refused for that.
+func DecodeOwnAt(revision int, data []byte, into any, most int) error {
+	return checker{revision: revision, depth: 2 * agent.MaxWrittenDepth, own: true}.decode(data, into, most)
+}
+
+func (c checker) decode(data []byte, into any, most int) error {
 	if len(data) > most {
 		return agent.Errorf(agent.TooLarge, "the payload has %d bytes; at most %d are taken", len(data), most)
 	}
@@ -52,7 +63,7 @@ func DecodeAt(revision int, data []byte, into any, most int) error {
 	if path := agent.JSONTwice(data); path != "" {
 		return refuse(path, "is there twice")
 	}
-	if err := (checker{revision}).check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
+	if err := c.check(tree, reflect.TypeOf(into).Elem(), "", 0); err != nil {
 		return err
 	}
 	return unmarshal(data, into)
@@ -87,21 +98,28 @@ func refuse(path, format string, args ...any) error {
 }
 
 // checker checks as a build of a revision did.
-type checker struct{ revision int }
+type checker struct {
+	revision int
+	depth    int  // levels of nesting that are taken
+	own      bool // what is blank or null is taken
+}
 
 // check walks a JSON tree beside the type that it is for.
 func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if depth > agent.MaxJSONDepth {
-		return refuse(path, "is nested more than %d levels deep", agent.MaxJSONDepth)
+	if depth > c.depth {
+		return refuse(path, "is nested more than %d levels deep", c.depth)
 	}
 	switch v := v.(type) {
 	case nil:
+		if c.own {
+			return nil
+		}
 		return refuse(path, "is null; leave it out instead")
 	case string:
-		if strings.TrimSpace(v) == "" {
+		if strings.TrimSpace(v) == "" && !c.own {
 			return refuse(path, "is blank; leave it out instead")
 		}
 	case []any:
@@ -142,7 +160,7 @@ func (c checker) checkList(list []any, t reflect.Type, path string, depth int) e
 		var err error
 		switch {
 		case opaque(t):
-			err = checkDepth(v, at, depth+1)
+			err = c.checkDepth(v, at, depth+1)
 		case t.Kind() == reflect.Slice:
 			err = c.check(v, t.Elem(), at, depth+1)
 		default:
@@ -161,7 +179,7 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 		var err error
 		switch {
 		case opaque(t):
-			err = checkDepth(object[key], at, depth+1)
+			err = c.checkDepth(object[key], at, depth+1)
 		case t.Kind() == reflect.Map:
 			err = c.check(object[key], t.Elem(), at, depth+1)
 		case t.Kind() == reflect.Struct:
@@ -181,29 +199,29 @@ func (c checker) checkObject(object map[string]any, t reflect.Type, path string,
 }
 
 // checkDepth bounds what only somebody else will read.
-func checkDepth(v any, path string, depth int) error {
-	if below, deep := tooDeep(v, depth); deep {
-		return refuse(path+below, "is nested more than %d levels deep", agent.MaxJSONDepth)
+func (c checker) checkDepth(v any, path string, depth int) error {
+	if below, deep := tooDeep(v, depth, c.depth); deep {
+		return refuse(path+below, "is nested more than %d levels deep", c.depth)
 	}
 	return nil
 }
 
 // tooDeep finds the way to a value that is nested too deep. The way is put together
 // only where there is one: a path for each of a million values would take minutes.
-func tooDeep(v any, depth int) (path string, deep bool) {
-	if depth > agent.MaxJSONDepth {
+func tooDeep(v any, depth, most int) (path string, deep bool) {
+	if depth > most {
 		return "", true
 	}
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			if below, deep := tooDeep(e, depth+1); deep {
+			if below, deep := tooDeep(e, depth+1, most); deep {
 				return fmt.Sprintf("[%d]%s", i, below), true
 			}
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
-			if below, deep := tooDeep(v[key], depth+1); deep {
+			if below, deep := tooDeep(v[key], depth+1, most); deep {
 				return "." + key + below, true
 			}
 		}

@@ -21,7 +21,11 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // stand is a run to which that has happened.
 func stand(t require.TestingT, spec agent.Definition, birth *agent.Birth, inputs ...loop.Input) loop.State {
 	spec.Name, spec.Model = "a", "m"
-	begin := loop.Begin{Session: "s", Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, Birth: birth}
+	session := "s"
+	if birth != nil {
+		session = birth.Parent.Session + "/a-1"
+	}
+	begin := loop.Begin{Session: session, Run: "01a1", Start: agent.Start{Agent: "a", Input: agent.Input{Text: "go"}}, Birth: birth}
 	opened := loop.Opened{Spec: &agent.Spec{V: 1, Definition: spec.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add"}}}}
 	var state loop.State
 	for _, in := range append([]loop.Input{begin, opened}, inputs...) {

@@ -130,13 +130,10 @@ func (h *Holds) told(heard []agent.Heard) {
 	}
 }
 
-// born takes what the parent says of its holds.
-func (h *Holds) born(b agent.Birth) {
-	for _, one := range b.Heard {
-		h.hear(one)
-	}
-	if one := strongest(b.Held); one != nil {
-		h.List = []agent.Hold{bounded(*one)}
+// born takes the hold that the run is born under; nil of none.
+func (h *Holds) born(under *agent.Hold) {
+	if under != nil {
+		h.List = []agent.Hold{bounded(*under)}
 	}
 }
 
@@ -159,11 +156,13 @@ func (h Holds) reasons(by agent.Initiator) (all reasons) {
 	return append(all, own)
 }
 
-// strongest is the hold that keeps the most from beginning; nil of none.
+// strongest is the hold that keeps the most from beginning, as a run below has it; nil of
+// none.
 func strongest(holds []agent.Hold) (most *agent.Hold) {
-	for i, h := range holds {
+	for _, h := range holds {
 		if most == nil || h.Verb.Strength() > most.Verb.Strength() {
-			most = &holds[i]
+			h.From = agent.HoldInherited // else a forged one could never be lifted
+			most = &h
 		}
 	}
 	return most

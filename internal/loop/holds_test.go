@@ -1,8 +1,11 @@
 package loop
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,5 +79,72 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 		o.Run = p.state.Run
 		p.step(Ordered{Order: o})
 		require.ErrorIs(t, p.wrong, agent.Stale)
+	}
+}
+
+// An order from above lays holds of sessions above this one, from above, and no others: not
+// one that nobody could lift, nor ever more of them.
+func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
+	held := func(from agent.HoldFrom, session string, n int) agent.HoldOrder {
+		return agent.HoldOrder{Verb: agent.Pause, Held: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.Pause}}}
+	}
+	begin := func() *player {
+		return played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+	}
+	for _, from := range []agent.HoldFrom{agent.HoldOwn, "", "elsewhere"} {
+		p := begin()
+		p.lines(`pause {"reason":"mine"}`)
+		for n := range 5 {
+			p.step(Ordered{Order: held(from, "s", n+1)})
+			require.NoError(t, p.wrong)
+		}
+		require.Len(t, p.state.Holds.List, 2)
+		require.Equal(t, "mine", p.state.Holds.own().Reason)
+		p.lines(`ordered {"verb":"resume","heard":[{"session":"s","n":5}]}`, `resume {}`)
+		require.Empty(t, p.state.Holds.List, "it is lifted as any other")
+	}
+	p := begin()
+	for n := range 5 {
+		p.step(Ordered{Order: held(agent.HoldInherited, fmt.Sprintf("other-%d", n), 1)})
+		require.ErrorIs(t, p.wrong, agent.Stale)
+	}
+	require.Empty(t, p.state.Holds)
+	p.step(Ordered{Order: agent.HoldOrder{Verb: "begin", Own: true}})
+	require.ErrorIs(t, p.wrong, agent.Stale, "no verb of an order")
+
+	p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"heard":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"held":[{"id":"h-4","session":"s","verb":"pause"}]}`)
+	require.Equal(t, []agent.Heard{{Session: "s", N: 4}}, p.state.Holds.Heard)
+	require.NotNil(t, p.state.Holds.inherited())
+}
+
+// What steps say to have met is kept of this session and those above it: of others no step
+// asks, and there is no end to their names.
+func TestOnlyHoldsOfTheTreeAreKept(t *testing.T) {
+	p := played(t, `begin go`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+	for n := range 20 {
+		p.step(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishHeld, Hold: &agent.Heard{Session: fmt.Sprintf("other-%d", n), N: 1}}})
+		require.NoError(t, p.wrong)
+		require.Equal(t, Asking, p.state.Turn.Phase)
+	}
+	require.Empty(t, p.state.Holds.Heard)
+}
+
+// What an order from above says is kept as short as what an operator says, and takes no
+// longer.
+func TestAnOrderFromAboveIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, verb := range []agent.Verb{agent.Stop, agent.Cancel, agent.Pause, agent.Interrupt} {
+		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p.step(Ordered{Order: agent.HoldOrder{Verb: verb, Own: verb.Strength() < agent.Stop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
+		require.NoError(t, p.wrong)
+		tail := p.state.Log
+		p.state.Log = Log{}
+		require.Less(t, written(p.state)+written(tail), 64<<10, verb)
+		if a := p.state.End.Aborting; a != nil {
+			require.LessOrEqual(t, a.Until.Sub(p.now), time.Hour)
+		}
+		if s := p.state.End.Stopping; s != nil {
+			require.LessOrEqual(t, s.Until.Sub(p.now), time.Hour)
+		}
 	}
 }

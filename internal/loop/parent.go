@@ -93,7 +93,10 @@ func (s *step) born(b *agent.Birth) {
 		return
 	}
 	s.Parent.born(b)
-	s.Holds.born(*b)
+	s.hearAbove(b.Heard)
+	if s.layable(b.Held) {
+		s.Holds.born(strongest(b.Held))
+	}
 	s.Ledger.born(b.Grant)
 }
 

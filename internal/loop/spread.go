@@ -3,6 +3,7 @@ package loop
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -72,7 +73,10 @@ func (s *step) ordered(o agent.HoldOrder) error {
 		return s.refuse("the run is ending")
 	case o.Run != "" && o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
+	case o.Verb.Strength() == 0 && o.Verb != agent.Resume:
+		return s.refuse("an order from above has a verb that is none: %.80s", o.Verb)
 	}
+	o = boundedOrder(o)
 	s.resumed = agent.Resumed{Cause: agent.ByParent, By: o.By}
 	switch o.Verb {
 	case agent.Stop:
@@ -93,30 +97,41 @@ func (s *step) ordered(o agent.HoldOrder) error {
 	return s.heldAbove(o)
 }
 
+// boundedOrder is an order from above within the bounds of what an operator may say. A
+// resume's reason is a message for the model, which has a bound of its own.
+func boundedOrder(o agent.HoldOrder) agent.HoldOrder {
+	const longest = agent.Duration(time.Hour)
+	o.By, o.Grace, o.Deadline = fit(o.By, maxBy), min(o.Grace, longest), min(o.Deadline, longest)
+	if o.Verb != agent.Resume {
+		o.Reason = fit(o.Reason, maxReason)
+	}
+	return o
+}
+
 // maxHold bounds the numbers of holds in an order, which may be forged.
 const maxHold = 1 << 30
 
-// counted reports whether all holds of an order have numbers that a session comes to.
-func counted(o agent.HoldOrder) bool {
-	wrong := func(h agent.Heard) bool { return h.N < 0 || h.N > maxHold }
-	return !slices.ContainsFunc(o.Heard, wrong) && !slices.ContainsFunc(o.Held, func(h agent.Hold) bool { return wrong(heardOf(h)) })
+// invented reports whether a hold has a number that no session comes to.
+func invented(h agent.Heard) bool { return h.N < 0 || h.N > maxHold }
+
+// layable reports whether holds are such as runs above lay: else they would never be lifted.
+func (s *step) layable(held []agent.Hold) bool {
+	return !slices.ContainsFunc(held, func(h agent.Hold) bool {
+		return invented(heardOf(h)) || !s.above(h.Session) || h.Verb != agent.Pause && h.Verb != agent.Interrupt
+	})
 }
 
 // heldAbove takes over the holds above this run, as its parent knows them, and passes on
 // what has changed.
 func (s *step) heldAbove(o agent.HoldOrder) error {
-	if !counted(o) {
-		return s.refuse("an order from above has a hold with a number that no session comes to")
+	if !s.layable(o.Held) || slices.ContainsFunc(o.Heard, invented) {
+		return s.refuse("an order from above has a hold with a number that no session comes to, or that no run above lays")
 	}
 	s.Holds.told(o.Heard)
 	old, want := s.Holds.inherited(), strongest(o.Held)
 	fresh := want != nil && want.Verb == agent.Interrupt && !s.Holds.knows(heardOf(*want))
 	current := old == nil || knows(o.Heard, heardOf(*old)) // the parent knows the hold that is on the run
-	for _, h := range o.Heard {
-		if s.above(h.Session) { // of others no step of this run asks
-			s.Holds.hear(h)
-		}
-	}
+	s.hearAbove(o.Heard)
 	switch {
 	case s.End.Stopping != nil || !current:
 		return nil // a stop is stronger; or a step has met a later hold, and the order for that is on its way
@@ -135,6 +150,16 @@ func (s *step) heldAbove(o agent.HoldOrder) error {
 		s.giveUp(o.Grace, "the run was interrupted")
 	}
 	return nil
+}
+
+// hearAbove takes which holds a run above has heard of. Of sessions that are not above this
+// one no step of this run asks.
+func (s *step) hearAbove(heard []agent.Heard) {
+	for _, h := range heard {
+		if s.above(h.Session) && !invented(h) {
+			s.Holds.hear(h)
+		}
+	}
 }
 
 // above reports whether a session is one that this run was born under.
@@ -163,9 +188,10 @@ func (s *step) justified(h agent.Heard) bool {
 }
 
 // outdated takes a hold that stopped a step for nothing: it was of a run before this one.
-// Now that it was heard of, it stops no other step, and its number is not used again.
+// Now that it was heard of, it stops no other step, and its number is not used again. Holds
+// of sessions that are neither this one nor above it are made up, without end.
 func (s *step) outdated(h agent.Heard) {
-	if !s.believes(h) {
+	if !s.believes(h) || h.Session != s.Session && !s.above(h.Session) {
 		return
 	}
 	s.Holds.hear(h)

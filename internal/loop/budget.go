@@ -130,9 +130,9 @@ func (b Budget) blind() agent.Charge {
 // allowance is how much the run's own limits allow the tree in all, counted from its birth.
 func (b Budget) allowance() agent.Amounts {
 	c := b.Limits.Amounts()
-	for r := range c {
+	for r := range agent.Resources {
 		if c[r] != agent.NotBounded {
-			c[r] = min(c[r], maxGrant) + b.Base[r]
+			c[r] = min(c[r], maxGrant(r)) + b.Base[r]
 		}
 	}
 	return c
@@ -269,7 +269,8 @@ func (s *step) late(ask int64, r agent.Reply) error {
 	guessed := s.Budget.Blind
 	all := append(slices.Clip(r.Spent), agent.Charge{Model: r.Model, Usage: r.Usage, Cost: r.Cost})
 	for i, c := range all {
-		all[i].Usage, guessed = beyond(c.Usage, guessed), beyond(guessed, c.Usage)
+		u := c.Usage.Bounded()
+		all[i].Usage, guessed = beyond(u, guessed), beyond(guessed, u)
 	}
 	s.Budget.pays(agent.Usage{})
 	s.chargeAll(all)

@@ -74,3 +74,10 @@ func TestNoUsageRefunds(t *testing.T) {
 		require.True(t, s.reckon().exhausted(agent.ResourceCost), claimed)
 	}
 }
+
+// A late reply that claims less than nothing is charged nothing beyond what was guessed.
+func TestALateReplyClaimsLessThanNothing(t *testing.T) {
+	s := &step{State: State{Life: Live, Spec: &agent.Spec{}, Turn: Turn{Ask: 5}, Budget: Budget{Blind: agent.Usage{Input: 10}}}}
+	require.NoError(t, s.late(5, agent.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Spent: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
+	require.Zero(t, s.Budget.Usage)
+}

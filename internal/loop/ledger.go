@@ -51,9 +51,15 @@ const (
 	askDry = 2
 )
 
-// maxGrant bounds what is granted or wanted in all, so that what is reckoned with it, and
-// with sums of tallies, can't overflow. It is 146 years of working time.
-const maxGrant = 1 << 62
+// maxGrant bounds what is granted or wanted of a resource in all, whoever says so: no sum
+// over all accounts and tallies overflows, and every amount of money can be read again. Of
+// time, which nobody adds up, it is 146 years.
+func maxGrant(r agent.Resource) int64 {
+	if r.Shared() {
+		return agent.MaxAmount
+	}
+	return 1 << 62
+}
 
 func (l Ledger) clone() Ledger {
 	l.Above, l.Accounts = copied(l.Above), slices.Clone(l.Accounts)
@@ -66,8 +72,12 @@ func (l Ledger) find(session string) int {
 
 // born takes what a run may use from its birth on; nil if nothing above bounds it.
 func (l *Ledger) born(grant *agent.Amounts) {
-	if grant != nil {
-		l.Above = &Share{Granted: *grant}
+	if grant == nil {
+		return
+	}
+	l.Above = &Share{}
+	for r := range agent.Resources {
+		l.Above.Granted[r] = min(max(grant[r], agent.NotBounded), maxGrant(r))
 	}
 }
 
@@ -86,14 +96,16 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 		behind = behind || r.Wants[n] > 0 && r.Granted[n] < a.Granted[n]
 	}
 	a.Spent = a.Spent.Latest(r.Spent.Bounded())
-	for n := range a.Returned {
-		if a.Granted[n] != agent.NotBounded { // a run that was reset has forgotten what it granted since
-			a.Granted[n] = max(a.Granted[n], min(r.Granted[n], maxGrant))
+	for n := range agent.Resources {
+		if a.Granted[n] == agent.NotBounded { // there is nothing to return, nor to want
+			continue
 		}
+		// A run that was reset has forgotten what it granted since.
+		a.Granted[n] = max(a.Granted[n], min(r.Granted[n], maxGrant(n)))
 		// What was known to be spent before was not there to be returned.
-		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(agent.Resource(n))))
+		a.Returned[n] = max(a.Returned[n], min(r.Returned[n], was.returnable(n)))
 		if !behind && r.Granted[n] == a.Granted[n] {
-			a.Wants[n], a.Rests[n] = min(max(r.Wants[n], 0), maxGrant), min(max(r.Rests[n], 0), 1)
+			a.Wants[n], a.Rests[n] = min(max(r.Wants[n], 0), maxGrant(n)), min(max(r.Rests[n], 0), 1)
 		}
 	}
 	if a.Returned != was.Returned || a.Spent != was.Spent {
@@ -104,9 +116,9 @@ func (l *Ledger) heard(i int, r agent.ShareReport) (news, behind bool) {
 
 // grant gives a sub-agent more, or tells it no more agents are granted.
 func (l *Ledger) grant(i int, more agent.Amounts) {
-	for n := range more {
+	for n := range agent.Resources {
 		if more[n] > 0 {
-			l.Accounts[i].Granted[n] += min(more[n], maxGrant-l.Accounts[i].Granted[n])
+			l.Accounts[i].Granted[n] += min(more[n], maxGrant(n)-l.Accounts[i].Granted[n])
 			l.Accounts[i].Wants[n], l.Accounts[i].Rests[n] = 0, 0
 		}
 	}
@@ -150,9 +162,9 @@ func (l Ledger) worst() agent.Tally {
 func (l *Ledger) takeGrant(o agent.GrantOrder) (news bool) {
 	a := l.Above
 	was := *a
-	for n := range a.Granted {
-		if a.Granted[n] != agent.NotBounded && o.Granted[n] > a.Granted[n] {
-			a.Granted[n], a.Asked[n] = min(o.Granted[n], maxGrant), 0
+	for n := range agent.Resources {
+		if most := min(o.Granted[n], maxGrant(n)); a.Granted[n] != agent.NotBounded && most > a.Granted[n] {
+			a.Granted[n], a.Asked[n] = most, 0
 		}
 	}
 	if a.Granted[agent.ResourceAgents] > was.Granted[agent.ResourceAgents] {

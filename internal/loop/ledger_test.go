@@ -337,7 +337,7 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	}
 	p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: more}})
 	require.NoError(t, p.wrong)
-	require.Equal(t, int64(maxGrant), p.state.Ledger.Above.Granted[agent.ResourceTokens])
+	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.Above.Granted[agent.ResourceTokens])
 }
 
 // A run that was reset to before a grant learns of it from the sub-agent, and grants more.
@@ -364,4 +364,53 @@ func TestNothingIsGrantedPartByPart(t *testing.T) {
 	_, behind = l.heard(0, agent.ShareReport{Granted: l.Accounts[0].Granted, Wants: wants, Rests: agent.Amounts{1, 1}})
 	require.False(t, behind)
 	require.Equal(t, wants, l.Accounts[0].Wants)
+}
+
+// However much sub-agents claim to have been granted, what is reserved for them and what is
+// left never overflows: the run has no more than its limit, and whoever looks can read it.
+func TestClaimedGrantsNeverOverflow(t *testing.T) {
+	all := func(n int64) (a agent.Amounts) {
+		for r := range a {
+			a[r] = n
+		}
+		return a
+	}
+	for begin, limits := range map[string]string{
+		`begin go`: `{"tokens":1000,"turns":90,"cost_usd":5,"agents":9}`,
+		`born {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"levels":7}`: `{}`,
+	} {
+		p := played(t, begin, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":`+limits+`,"price":{"input":1}}`)
+		p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: all(math.MaxInt64)}})
+		most := p.state.reckon()
+		const one = `subagent__b {"task":"x","background":true}`
+		p.lines("calls "+one+" | "+one+" | "+one+" | "+one)
+		for _, c := range p.state.Children.List {
+			p.lines("child-started " + c.Session)
+		}
+		require.Len(t, p.state.Children.List, 4)
+		for n, c := range p.state.Children.List {
+			share := agent.ShareReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Wants: all(math.MaxInt64), Rests: all(math.MaxInt64)}
+			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: c.Session, Status: agent.Running, Share: &share}})
+			require.NoError(t, p.wrong)
+			k := p.state.reckon()
+			for r := range agent.ResourceTime {
+				require.LessOrEqual(t, k.left(r), most.left(r), "%s after %d", r, n)
+				require.GreaterOrEqual(t, k.unspent(r), int64(0), "%s after %d", r, n)
+			}
+		}
+		shown := p.state.View(p.now)
+		raw, err := json.Marshal([]any{shown, shown.Left, p.state.left(), p.state.Nodes()})
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(raw, &[]any{new(agent.RunStatus), new(agent.Room), new(agent.Left), new([]agent.Node)}), "%s", raw)
+	}
+}
+
+// A sub-agent wants nothing of what no limit bounds: nobody could grant it, and others would
+// wait behind it.
+func TestNothingUnboundedIsWanted(t *testing.T) {
+	var l Ledger
+	l.open("s/b-1", agent.Amounts{agent.ResourceTokens: agent.NotBounded})
+	l.heard(0, agent.ShareReport{Granted: l.Accounts[0].Granted, Wants: agent.Amounts{1, 1}, Rests: agent.Amounts{1, 1}})
+	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Wants)
+	require.Equal(t, agent.Amounts{1, 0}, l.Accounts[0].Rests)
 }

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -65,6 +64,13 @@ func (c Children) clone() Children {
 
 // live reports whether a child may still be working.
 func (c Child) live() bool { return c.Outcome == nil }
+
+// maxAhead is how many events a child may have recorded since its last report. After a
+// forged number that is higher no true one would be news.
+const maxAhead = 1 << 30
+
+// follows reports whether a report of this number is news, and can be.
+func (c Child) follows(seq int64) bool { return seq > c.Seq && seq-c.Seq <= maxAhead }
 
 // find is the place of a child; -1 if there is none of that session.
 func (c Children) find(session string) int {
@@ -312,22 +318,6 @@ func (s *step) childStarted(in ChildStarted) error {
 	return nil
 }
 
-// handleOf answers the call that started a child in the background.
-func (s *step) handleOf(c Child) {
-	i := s.Calls.find(c.By)
-	if i < 0 || s.Calls.List[i].State != Below {
-		return
-	}
-	text, err := json.Marshal(struct {
-		Child  string       `json:"child"`
-		Status agent.Status `json:"status"`
-	}{c.Session, c.Status})
-	if err != nil {
-		text = []byte(c.Session)
-	}
-	s.settle(i, agent.CallOK, string(text))
-}
-
 // childEnded learns of a child's end, by its result or by its own report: the first counts.
 func (s *step) childEnded(session string, o *agent.Outcome) error {
 	i := s.Children.find(session)
@@ -362,18 +352,19 @@ func (s *step) reported(r agent.ChildReport) error {
 	if r.Met != nil && !s.believes(*r.Met) {
 		return s.refuse("a report of %s tells of a hold with a number that %s has not come to", r.Session, r.Met.Session)
 	}
-	news := i >= 0 && s.Children.List[i].live() && s.heardShare(r)
+	live := i >= 0 && s.Children.List[i].live()
+	news := live && s.heardShare(r)
 	switch {
-	case i >= 0 && s.Children.List[i].live() && r.Met != nil:
+	case live && r.Met != nil:
 		s.metBelow(i, *r.Met)
 		return nil
-	case news && r.Seq <= s.Children.List[i].Seq:
-		return nil
-	case i < 0 || !s.Children.List[i].live() || r.Seq <= s.Children.List[i].Seq:
-		return s.refuse("child %s is not waited for, or has told more already", r.Session)
-	case r.Outcome != nil:
+	case live && r.Outcome != nil: // nothing is told after it
 		s.childGone(i, r.Outcome)
 		return nil
+	case news && !s.Children.List[i].follows(r.Seq):
+		return nil
+	case !live || !s.Children.List[i].follows(r.Seq):
+		return s.refuse("child %s is not waited for, or has told more already", r.Session)
 	}
 	if s.Children.reported(i, r, s.now()) {
 		t := agent.ChildResumed

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -70,4 +71,27 @@ func TestBackgroundNeedsLifecycle(t *testing.T) {
 		p := played(t, `begin go`, fmt.Sprintf(`opened {"agents":[{"agent":"b"}],"lifecycle":%t}`, lifecycle), `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 		require.Equal(t, !lifecycle, p.state.Calls.count(Below) > 0, "the call waits for its result")
 	}
+}
+
+// No report makes a run deaf to those that come after it: one with a number that the child
+// does not come to is not believed, and an end is heard whatever was told before.
+func TestNoReportMakesDeaf(t *testing.T) {
+	report := func(seq int64, status agent.Status) agent.ChildReport {
+		return agent.ChildReport{Run: "r", Session: "s/b-1", Seq: seq, Status: status}
+	}
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+	for _, seq := range []int64{math.MaxInt64, 1 << 60, math.MinInt64, 0} {
+		p.step(Reported{Report: report(seq, agent.Suspended)})
+		require.ErrorIs(t, p.wrong, agent.Stale, seq)
+	}
+	p.step(Reported{Report: report(40, agent.Suspended)})
+	require.NoError(t, p.wrong)
+	require.Equal(t, agent.Suspended, p.state.Children.List[0].Status)
+	p.step(Reported{Report: report(1<<30, agent.Running)}) // forged, and not to be told from a true one
+	require.NoError(t, p.wrong)
+	end := report(50, agent.Completed)
+	end.Outcome, end.Share = &agent.Outcome{Status: agent.Completed, Text: "yes"}, &agent.ShareReport{Spent: agent.Tally{Agents: 1, Turns: 3}}
+	p.step(Reported{Report: end})
+	require.NoError(t, p.wrong)
+	require.Equal(t, "yes", p.state.Children.List[0].Outcome.Text)
 }

@@ -62,6 +62,22 @@ func (s *step) delegate(i int) {
 	})
 }
 
+// handleOf answers the call that started a child in the background.
+func (s *step) handleOf(c Child) {
+	i := s.Calls.find(c.By)
+	if i < 0 || s.Calls.List[i].State != Below {
+		return
+	}
+	text, err := json.Marshal(struct {
+		Child  string       `json:"child"`
+		Status agent.Status `json:"status"`
+	}{c.Session, c.Status})
+	if err != nil {
+		text = []byte(c.Session)
+	}
+	s.settle(i, agent.CallOK, string(text))
+}
+
 // nextChild is the session of the next child: its number counts over the session's life.
 func (s *step) nextChild(name string) string {
 	s.Numbers.Child++

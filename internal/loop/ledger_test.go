@@ -383,7 +383,7 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: all(math.MaxInt64)}})
 		most := p.state.reckon()
 		const one = `subagent__b {"task":"x","background":true}`
-		p.lines("calls "+one+" | "+one+" | "+one+" | "+one)
+		p.lines("calls " + one + " | " + one + " | " + one + " | " + one)
 		for _, c := range p.state.Children.List {
 			p.lines("child-started " + c.Session)
 		}

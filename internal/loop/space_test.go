@@ -155,11 +155,11 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 		for range 64 {
 			n.Requests = append(n.Requests, agent.RequestNote{ID: times(64), Type: agent.Approval, Text: times(500), Tool: times(64), Digest: times(16), Approvers: []string{times(300), times(300)}})
 		}
-		share := agent.ShareReport{Spent: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e14, Output: 1e14, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
+		share := agent.ShareReport{Spent: agent.Tally{Agents: 1e10, Turns: 1e10, Usage: agent.Usage{Input: 1e13, Output: 1e12, CacheRead: 1e14, CacheWrite: 1e14, Reasoning: 1e14}, Cost: 1e14, Estimated: agent.Estimate{Tokens: 1e14, Cost: 1e14}}}
 		for r := range agent.Resources {
 			share.Returned[r], share.Wants[r], share.Rests[r] = 1e10, 1e18, 1
 		}
-		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: 1 << 60, Status: agent.Suspended, Suspension: &n, Share: &share}})
+		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: maxAhead, Status: agent.Suspended, Suspension: &n, Share: &share}})
 	}
 	require.Equal(t, maxWorking, p.state.Children.countLive())
 	for range 70 { // questions that were decided

@@ -94,7 +94,12 @@ func (c Content) Fresh(now time.Time) error {
 }
 
 // Machine is the state of a suspended run. Errors are those of [Live].
-func (c Content) Machine() (loop.State, error) { return stateOf(c.State) }
+func (c Content) Machine() (loop.State, error) {
+	if len(c.State) > maxState {
+		return loop.State{}, agent.Errorf(agent.TooLarge, "the state of session %s in the export has %d bytes; at most %d are taken", c.Session, len(c.State), maxState)
+	}
+	return stateOf(c.State)
+}
 
 func stateOf(raw json.RawMessage) (s loop.State, err error) {
 	if s, err = loop.ReadState(raw); err != nil {

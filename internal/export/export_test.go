@@ -207,6 +207,14 @@ func TestNewer(t *testing.T) {
 	require.ErrorIs(t, err, agent.Incompatible)
 }
 
+// A state that is too long for a history is not taken, whoever signed it.
+func TestAStateThatIsTooLong(t *testing.T) {
+	c := sample("new")
+	c.State = json.RawMessage(`{"v":1,"session":"` + strings.Repeat("x", maxState) + `"}`)
+	_, err := c.Machine()
+	require.ErrorIs(t, err, agent.TooLarge)
+}
+
 // A planted file is bounded before it is read: no line is kept that is longer than
 // any of ours.
 func TestPlanted(t *testing.T) {

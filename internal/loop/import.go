@@ -33,7 +33,7 @@ func (s State) Portable() error {
 func (s *step) imported(in Imported) {
 	err := in.Err
 	if err == nil {
-		err = unfit(in.State)
+		err = s.unfit(in.State)
 	}
 	if err != nil {
 		s.fail(err)
@@ -41,6 +41,7 @@ func (s *step) imported(in Imported) {
 	}
 	run, by, fence := s.Run, s.Origin.Start.By, s.Log.Fence
 	s.State = in.State.clone()
+	s.recount()
 	s.Log.goesOn(fence)
 	former := s.Run
 	s.V, s.Run = StateVersion, run
@@ -55,13 +56,20 @@ func (s *step) imported(in Imported) {
 	s.Rest.restored(s.Log.Seq)
 }
 
-// unfit tells why a state can't be gone on with.
-func unfit(s State) *agent.Error {
-	if err := s.Portable(); err != nil {
+// unfit tells why a state can't be gone on with here.
+func (s *step) unfit(at State) *agent.Error {
+	if err := at.Portable(); err != nil {
 		return asError(err)
 	}
-	if len(s.Log.Tail) > 0 {
-		return agent.Errorf(agent.Internal, "the state of session %s has a part of the log in it", s.Session)
+	why := at.unsound()
+	switch {
+	case at.Session != s.Session:
+		why = "it is of session " + at.Session
+	case len(at.Log.Tail) > 0:
+		why = "it has a part of the log in it"
+	}
+	if why != "" {
+		return agent.Errorf(agent.Incompatible, "import refused: the state can't be gone on with as session %s: %s", s.Session, why).At("import")
 	}
 	return nil
 }

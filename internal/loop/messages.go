@@ -140,6 +140,16 @@ func (m *Messages) takeEvent(i int) agent.EmitOrder {
 	return e
 }
 
+// recount counts anew how long what waits is, and which ids are remembered.
+func (m *Messages) recount() {
+	m.Pending, m.PendingSize = slices.Clone(m.Pending), 0
+	for i, p := range m.Pending {
+		m.Pending[i].Bytes, m.Pending[i].Size = p.Message.Size(), messageInJSON(p.Message)
+		m.PendingSize += m.Pending[i].Size
+	}
+	m.inherit(m.Posts, m.Events)
+}
+
 // inherit takes over what the session's runs before this one have left.
 func (m *Messages) inherit(posts []agent.Post, events []agent.EmitOrder) {
 	m.Posts, m.Events, m.PostSize, m.EventSize = posts, events, 0, 0

@@ -63,6 +63,13 @@ func (p *Park) size() int {
 	return p.Size
 }
 
+// recount counts anew how long what the run waits for is.
+func (p *Park) recount() {
+	if p != nil {
+		p.Size = conditionsInJSON(p.Conditions)
+	}
+}
+
 // next is the earliest time that ends the park; zero if there is none.
 func (p *Park) next() (at time.Time) {
 	for _, c := range p.Conditions.List() {

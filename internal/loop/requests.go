@@ -148,6 +148,13 @@ func (r Requests) asksLimit() bool {
 	return slices.ContainsFunc(r.Open, func(q Request) bool { return q.Type == agent.LimitAsk })
 }
 
+// recount counts anew how long the open requests are.
+func (r *Requests) recount() {
+	for i, o := range r.Open {
+		r.Open[i] = o.sized(o.Text)
+	}
+}
+
 // moved makes the open requests those of a run that goes on elsewhere.
 func (r *Requests) moved(run string) {
 	for i := range r.Open {

@@ -58,6 +58,11 @@ func (v *Verbs) processed(p Processed) {
 		return
 	}
 	v.Processed, v.Size = append(v.Processed, p), v.Size+p.inJSON()
+	v.forget()
+}
+
+// forget drops the oldest verbs until the others keep their share.
+func (v *Verbs) forget() {
 	n := 0
 	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare; n++ {
 		v.Size -= v.Processed[n].inJSON()
@@ -65,6 +70,16 @@ func (v *Verbs) processed(p Processed) {
 	if n > 0 {
 		v.Processed = slices.Clone(v.Processed[n:])
 	}
+}
+
+// recount counts anew how long what is remembered is.
+func (v *Verbs) recount() {
+	v.Size = 0
+	for _, p := range v.Processed {
+		v.Size += p.inJSON()
+	}
+	v.forget()
+	v.Refused = v.Refused[max(0, len(v.Refused)-maxRefused):]
 }
 
 func (p Processed) inJSON() int { return verbFrame + sumFrame + inJSON(p.ID) + len(p.Suspension) }

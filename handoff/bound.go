@@ -18,14 +18,17 @@ const maxHandoff = 256 << 10
 // the run's own are cut past half of what there is for texts. An agent of which
 // something was cut has an item with the ref "session:…" that names what: the
 // whole is in that session's transcript.
-// Every agent stays in the tree with its numbers, and effects that nobody knows
-// are the last to go, of the deepest agents first. Only a tree of so many agents
-// that they do not fit without any texts (some 500) stays larger.
+// Of 1,000 agents each stays in the tree with its numbers, and effects that nobody
+// knows are the last to go, of the deepest agents first. Only a tree of so many
+// agents that they do not fit without any texts (some 500) stays larger, up to 1 MB.
+// Of more agents those nearest to the root are shown, and an item of the root's with
+// the ref "session:…" tells how many are not.
 func Bound(h agent.Handoff) agent.Handoff {
 	if size(h) <= maxHandoff {
 		return h
 	}
 	h = copyTree(h)
+	lost := prune(&h)
 	parts := unfold(&h, 0, nil)
 	room := maxHandoff
 	for i := range parts {
@@ -33,7 +36,38 @@ func Bound(h agent.Handoff) agent.Handoff {
 	}
 	room = strip(parts, room)
 	share(parts, max(room, 0))
+	if lost > 0 {
+		h.InFlight = append(slices.Clip(h.InFlight), agent.Item{What: fmt.Sprintf("[cut here: %d agents below are not shown]", lost), Ref: refTo(h.Session), By: h.Session})
+	}
 	return h
+}
+
+// maxAgents is how many agents of a tree are shown. Without any texts so many fit into a
+// payload, which the end of a run has to.
+const maxAgents = 1000
+
+// prune leaves so many agents in a tree, those nearest to its root, and returns how many
+// are left out.
+func prune(h *agent.Handoff) (lost int) {
+	room := maxAgents - 1
+	for level := []*agent.Handoff{h}; len(level) > 0; {
+		var below []*agent.Handoff
+		for _, one := range level {
+			kept := min(len(one.Children), room)
+			for i := range one.Children[kept:] {
+				for range one.Children[kept+i].All() {
+					lost++
+				}
+			}
+			one.Children = one.Children[:kept]
+			for i := range one.Children {
+				below = append(below, &one.Children[i])
+			}
+			room -= kept
+		}
+		level = below
+	}
+	return lost
 }
 
 // part is one agent of a tree.
@@ -123,6 +157,7 @@ func smallest(h agent.Handoff) agent.Handoff {
 
 // bare is the least that is left of an agent.
 func bare(h agent.Handoff) agent.Handoff {
+	h.Session, h.Run, h.Agent, h.Status = named(h.Session), named(h.Run), named(h.Agent), named(h.Status)
 	h.Task, h.Reason, h.Summary = short(h.Task), short(h.Reason), short(h.Summary)
 	if n := len(h.UnknownEffects); n > 0 {
 		h.Summary = fmt.Sprintf("[cut: %d effects that nobody knows]", n)
@@ -130,6 +165,15 @@ func bare(h agent.Handoff) agent.Handoff {
 	h.Done, h.InFlight, h.NotBegun, h.Failed, h.Tree = nil, nil, nil, nil, agent.Tally{}
 	h.OpenQuestions, h.Requests, h.UnknownEffects, h.Evidence, h.Decisions = nil, nil, nil, nil, nil
 	return h
+}
+
+// named is a name, which is no longer than a session's unless somebody made it up.
+func named[T ~string](name T) T {
+	const most = 255
+	if len(name) <= most {
+		return name
+	}
+	return cutText
 }
 
 func short(text string) string {

@@ -317,3 +317,22 @@ func TestWidthIsWhatJSONTakes(t *testing.T) {
 		require.True(t, len(b)-2 <= max(most, len(cutText)) || len(text) <= len(cutText), "%q takes %d, not %d", text, len(b), most)
 	})
 }
+
+// However many agents there are, and whatever a run below says that they are called, a
+// handoff fits into a payload: else the run could not end.
+func TestAnyTreeFitsIntoAPayload(t *testing.T) {
+	whole := deepTree(10_000, 100)
+	h := Bound(whole)
+	require.Less(t, len(jsonOf(t, h)), 1<<20)
+	require.Len(t, agentsOf(h), maxAgents)
+	require.Equal(t, "[cut here: 9000 agents below are not shown]", h.InFlight[len(h.InFlight)-1].What)
+	require.Len(t, agentsOf(whole), 10_000, "what was given is not changed")
+
+	long := strings.Repeat("x", 1<<20)
+	forged := agent.Handoff{V: 1, Session: "s", Run: "r", Agent: "a", Children: []agent.Handoff{
+		{Session: long, Run: long, Agent: long, Status: agent.Status(long)}, {Session: "s/a-1", Children: []agent.Handoff{{Session: long}}},
+	}}
+	h = Bound(forged)
+	require.LessOrEqual(t, len(jsonOf(t, h)), maxHandoff)
+	require.Len(t, agentsOf(h), 4)
+}

@@ -164,10 +164,16 @@ func (s *step) listed(in Listed) {
 }
 
 // relisted gives the model a source's other tools, from the next turn on. The log has them
-// whole: it is what the model is asked by.
+// whole: it is what the model is asked by. What is beyond a ceiling is left out; of more
+// than can be kept nothing is taken, and the model goes on with the tools that it has.
 func (s *step) relisted(r agent.Relisted) {
-	s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &r})
+	ceilings := s.Parent.over(*s.Spec)
+	r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t agent.ToolSpec) bool { return !within(ceilings, t.Name) })
 	spec := r.In(*s.Spec).Light()
+	if specInJSON(spec)+s.Parent.inJSON() > specShare {
+		return
+	}
+	s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &r})
 	s.Spec = &spec
 }
 

@@ -103,9 +103,8 @@ func (s *step) born(b *agent.Birth) {
 // bounded makes a Spec one that its ancestors allow: their rules hold here too, and tools
 // that they may not use are known by name and refused.
 func (s *step) bounded(spec agent.Spec) agent.Spec {
-	ceilings := [][]string{spec.Ceiling}
+	ceilings := s.Parent.over(spec)
 	if b := s.Parent.Birth; b != nil {
-		ceilings = append(ceilings, b.Ceilings...)
 		spec.Rules = slices.Concat(b.Rules, spec.Rules) // of equal ones, the ancestors' count
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
@@ -134,6 +133,14 @@ func (s *step) bounded(spec agent.Spec) agent.Spec {
 	}
 	s.Parent.bound(beyond, rules)
 	return spec
+}
+
+// over are the ceilings of a run with a Spec: its own, and those of the runs above.
+func (p Parent) over(spec agent.Spec) [][]string {
+	if p.Birth == nil {
+		return [][]string{spec.Ceiling}
+	}
+	return append([][]string{spec.Ceiling}, p.Birth.Ceilings...)
 }
 
 func within(ceilings [][]string, name string) bool {

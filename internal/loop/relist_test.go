@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,4 +28,38 @@ func TestSourcesToolsChange(t *testing.T) {
 	}
 	d.asks(agent.ToolCall{Tool: "wiki__new", Arguments: json.RawMessage("{}")})
 	require.Equal(t, Active, d.state.Calls.List[0].State)
+}
+
+// What a source adds is bounded as what it listed first: by the ceilings of the runs above,
+// and by what a state may have. Of a list that is too long nothing is taken.
+func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
+	d := &drive{t: t}
+	d.step(Begin{Session: "s/b-1", Run: "r", Start: agent.Start{Agent: "b", Input: agent.Input{Text: "go"}}, Birth: &agent.Birth{
+		Parent: agent.Parent{Session: "s", Run: "p"}, Depth: 1, Ceilings: [][]string{{"wiki__old", "wiki__new"}},
+	}})
+	spec := agent.Spec{Definition: agent.Definition{Name: "b"}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "wiki__old"}}}
+	d.step(Opened{Spec: &spec})
+	relists := func(tools ...agent.ToolSpec) {
+		d.asks(agent.ToolCall{Tool: "wiki__old", Arguments: json.RawMessage("{}")})
+		d.step(Returned{Result: agent.ToolResult{Call: d.state.Calls.List[0].ID, Tool: "wiki__old", Status: agent.CallOK}, Relisted: &agent.Relisted{Source: "wiki", Tools: tools}})
+	}
+	relists(agent.ToolSpec{Name: "wiki__old"}, agent.ToolSpec{Name: "wiki__new"}, agent.ToolSpec{Name: "wiki__delete"})
+	named := func() (names []string) {
+		for _, t := range d.state.Spec.Toolset {
+			names = append(names, t.Name)
+		}
+		return names
+	}
+	require.Equal(t, []string{"wiki__old", "wiki__new"}, named())
+	for _, e := range d.state.Log.Tail {
+		if e.Relisted != nil {
+			require.Len(t, e.Relisted.Tools, 2, "the model is asked by the log")
+		}
+	}
+	d.asks(agent.ToolCall{Tool: "wiki__delete", Arguments: json.RawMessage("{}")})
+	require.Equal(t, agent.CallRejected, d.said().Parts[0].Result.Status)
+
+	relists(agent.ToolSpec{Name: "wiki__old"}, agent.ToolSpec{Name: "wiki__new", Secrets: []string{strings.Repeat("x", specShare)}})
+	require.Equal(t, []string{"wiki__old", "wiki__new"}, named())
+	require.LessOrEqual(t, written(d.state.Spec), specShare)
 }

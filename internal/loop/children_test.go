@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,4 +95,18 @@ func TestNoReportMakesDeaf(t *testing.T) {
 	p.step(Reported{Report: end})
 	require.NoError(t, p.wrong)
 	require.Equal(t, "yes", p.state.Children.List[0].Outcome.Text)
+}
+
+// A decision is passed on to what can be a run below, and to nothing else in the namespace.
+func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
+	for below, code := range map[string]agent.Code{
+		"s/b-1/c-2/q-1": "", "b-1/c-2/d-11/q-1": "", "b-1//q-1": agent.NotFound, "s/b-1/c 2/q-1": agent.NotFound, "b-1/../q-1": agent.NotFound,
+		"b-1/c/q-1": agent.NotFound, "b-1/fermata/live/q-1": agent.NotFound, "b-1/c-0/q-1": agent.NotFound, "b-1/c-02/q-1": agent.NotFound, "/b-1/q-1": agent.NotFound, "b-1/c-2/": agent.NotFound,
+	} {
+		_, effects, err := Step(p.state, Moment{At: p.now}, Said{Command: agent.AnswerOrder{Request: below, Text: "x"}})
+		require.Equal(t, code, agent.CodeOf(err), below)
+		passed := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(PassOn); return ok })
+		require.Equal(t, code == "", passed, below)
+	}
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,15 +45,19 @@ func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, 
 	return "", "", nil, false
 }
 
+// pathBelow is the way to a run below, as nextChild names each.
+var pathBelow = regexp.MustCompile(`^[a-z][a-z0-9_]*-[1-9][0-9]*(/[a-z][a-z0-9_]*-[1-9][0-9]*)*$`)
+
 // passOn hands a decision to the run below that asked for it. It goes as a signal,
 // so what can be known here is refused here.
 func (s *step) passOn(session, id string, c agent.Command) error {
 	if s.End.Stopping != nil {
 		return s.refuseAs(agent.Stale, "request", "the run is being stopped, and with it those below it")
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(session, s.Session+"/"), "/")
+	below := strings.TrimPrefix(session, s.Session+"/")
+	first, _, _ := strings.Cut(below, "/")
 	i := s.Children.find(s.Session + "/" + first)
-	if i < 0 {
+	if i < 0 || id == "" || !pathBelow.MatchString(below) { // a signal to another workflow, or to none
 		return s.refuseAs(agent.NotFound, "request", "there is no run %s below this one", session)
 	}
 	child := s.Children.List[i]

@@ -38,8 +38,8 @@ func DecodeAt(revision int, data []byte, into any, most int) error {
 }
 
 // DecodeOwnAt is [DecodeAt] of what another run of ours has written, with the words of its
-// model in it: those may be blank, null, and as deep as models write, each in a tree of
-// runs. Nobody would say it again if it was refused for that.
+// model in it: what is in it may be blank, null, zero, and as deep as models write, each in a
+// tree of runs. Nobody would say it again if it was refused for that.
 func DecodeOwnAt(revision int, data []byte, into any, most int) error {
 	return checker{revision: revision, depth: 2 * agent.MaxWrittenDepth, own: true}.decode(data, into, most)
 }
@@ -101,7 +101,7 @@ func refuse(path, format string, args ...any) error {
 type checker struct {
 	revision int
 	depth    int  // levels of nesting that are taken
-	own      bool // what is blank or null is taken
+	own      bool // what is blank, null or zero is taken
 }
 
 // check walks a JSON tree beside the type that it is for.
@@ -127,7 +127,7 @@ func (c checker) check(v any, t reflect.Type, path string, depth int) error {
 	case map[string]any:
 		return c.checkObject(v, t, path, depth)
 	}
-	return checkScalar(v, t, path)
+	return c.checkScalar(v, t, path)
 }
 
 // opaque types read their own JSON: below them only depth is looked at.
@@ -136,7 +136,7 @@ func opaque(t reflect.Type) bool {
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) || t.Kind() == reflect.Interface
 }
 
-func checkScalar(v any, t reflect.Type, path string) error {
+func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 	if !opaque(t) {
 		return nil // encoding/json knows these
 	}
@@ -148,7 +148,7 @@ func checkScalar(v any, t reflect.Type, path string) error {
 	switch {
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
-	case read.Elem().IsZero() && (t == reflect.TypeFor[agent.Duration]() || t == reflect.TypeFor[time.Time]()):
+	case !c.own && read.Elem().IsZero() && (t == reflect.TypeFor[agent.Duration]() || t == reflect.TypeFor[time.Time]()):
 		return refuse(path, "is zero; leave it out instead") // else it would mean what leaving it out means
 	}
 	return nil

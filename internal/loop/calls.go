@@ -209,16 +209,6 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 	return r
 }
 
-// recount counts anew how long the calls are, and what their results say.
-func (c *Calls) recount() {
-	for i, k := range c.List {
-		if c.List[i].Bytes, c.List[i].Said = 0, 0; k.Result != nil {
-			c.List[i].Bytes, c.List[i].Said = min(len(k.Result.Text), maxResults), inJSON(k.Result.Text)
-		}
-		c.measure(i)
-	}
-}
-
 // moved makes the calls those of a run that goes on elsewhere with the turn of another.
 func (c *Calls) moved(from string) {
 	for i := range c.List {

@@ -209,6 +209,16 @@ func (c *Calls) finish(i int, r agent.ToolResult, bytes, space int) agent.ToolRe
 	return r
 }
 
+// recount counts anew how long the calls are, and what their results say.
+func (c *Calls) recount() {
+	for i, k := range c.List {
+		if c.List[i].Bytes, c.List[i].Said = 0, 0; k.Result != nil {
+			c.List[i].Bytes, c.List[i].Said = min(len(k.Result.Text), maxResults), inJSON(k.Result.Text)
+		}
+		c.measure(i)
+	}
+}
+
 // moved makes the calls those of a run that goes on elsewhere with the turn of another.
 func (c *Calls) moved(from string) {
 	for i := range c.List {
@@ -218,19 +228,6 @@ func (c *Calls) moved(from string) {
 
 // goesOn continues the counts of the run that this one is a fork of.
 func (c *Calls) goesOn(counts []agent.ToolCount) { c.Counts, c.Before = counts, counts }
-
-// own counts the calls that the run itself has made.
-func (c Calls) own() (own []agent.ToolCount) {
-	for _, t := range c.Counts {
-		if i := slices.IndexFunc(c.Before, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
-			t = t.Without(c.Before[i])
-		}
-		if t.Calls > 0 {
-			own = append(own, t)
-		}
-	}
-	return own
-}
 
 // tally counts a call that is done; known means that the agent has the tool.
 func (c *Calls) tally(tool string, known bool, status agent.CallStatus) {

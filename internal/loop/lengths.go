@@ -82,16 +82,6 @@ func (c Calls) waiting() (n int) {
 	return n
 }
 
-// recount counts anew how long the calls are, and what their results say.
-func (c *Calls) recount() {
-	for i, k := range c.List {
-		if c.List[i].Bytes, c.List[i].Said = 0, 0; k.Result != nil {
-			c.List[i].Bytes, c.List[i].Said = min(len(k.Result.Text), maxResults), inJSON(k.Result.Text)
-		}
-		c.measure(i)
-	}
-}
-
 // inJSON is that of a child.
 func (c Child) inJSON() int {
 	n := childFrame + len(c.Session) + len(c.Run) + len(c.Agent) + len(c.Call) + len(c.By) + inJSON(c.Task)

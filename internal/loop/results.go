@@ -1,6 +1,10 @@
 package loop
 
-import "github.com/fermata-agents/fermata/agent"
+import (
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+)
 
 // settle gives a call a result in the runtime's own words.
 func (s *step) settle(i int, status agent.CallStatus, text string) {
@@ -43,4 +47,17 @@ func (s *step) skipWaiting(why string) {
 			s.skip(i, why)
 		}
 	}
+}
+
+// own counts the calls that the run itself has made.
+func (c Calls) own() (own []agent.ToolCount) {
+	for _, t := range c.Counts {
+		if i := slices.IndexFunc(c.Before, func(b agent.ToolCount) bool { return b.Tool == t.Tool }); i >= 0 {
+			t = t.Without(c.Before[i])
+		}
+		if t.Calls > 0 {
+			own = append(own, t)
+		}
+	}
+	return own
 }

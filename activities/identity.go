@@ -77,26 +77,13 @@ func (i *Identity) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := OtherStore(i.Queue, r, mine); err != nil {
+	if err := signals.OtherStore(i.Queue, r, mine); err != nil {
 		return err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.seen = time.Now()
 	return nil
-}
-
-// OtherStore returns [agent.NotSetUp] if two stores are not the same one.
-func OtherStore(queue string, recorded, mine signals.StoreRecord) error {
-	if recorded.ID == mine.ID {
-		return nil
-	}
-	if recorded.Place == mine.Place {
-		return agent.Errorf(agent.NotSetUp, "the store in %s is not the one that the workers of the task queue %s had there: it is empty or was replaced (identity %s, not %s). Restore it, or mount the right one. If it is to replace the other for good, stop all workers and terminate the workflow %s",
-			mine.Place, queue, mine.ID, recorded.ID, signals.StoreRecordID(queue))
-	}
-	return agent.Errorf(agent.NotSetUp, "the store in %s is not the one of the task queue %s, which is in %s: the sessions of its workers are not here. Name that one (--store, --data, FERMATA_STORE), or use another task queue. If this one is to replace it for good, stop all workers and terminate the workflow %s",
-		mine.Place, queue, recorded.Place, signals.StoreRecordID(queue))
 }
 
 // before tells that a session without a head has a run in Temporal that had one: the store

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -45,8 +46,8 @@ const lookEvery = 200 * time.Millisecond
 // [agent.Incompatible], see [store.Log.Deletable]. Other errors are [agent.Busy] for a session that has a live run, [agent.NotFound] for
 // one that nobody knows, [agent.InvalidInput] for one that has a parent,
 // [agent.Stale] where a run begins meanwhile, [agent.NotSetUp] without
-// [Options.Store], [agent.Timeout], and those of the server and of
-// [store.Log.Delete].
+// [Options.Store] or if the session's workers have another store, [agent.Timeout],
+// and those of the server and of [store.Log.Delete].
 func (c *Client) Delete(ctx context.Context, session string) (Deleted, error) {
 	d := deletion{client: c, done: Deleted{Session: session, Executions: []Execution{}, Store: store.Deleted{Sessions: []string{}, Chunks: []string{}}}}
 	err := d.check(ctx)
@@ -92,7 +93,34 @@ func (d *deletion) check(ctx context.Context) error {
 	if d.namespace = req.GetNamespace(); d.namespace == "" {
 		return agent.Errorf(agent.Internal, "the Temporal client does not say its namespace")
 	}
+	if err := d.sameStore(ctx); err != nil {
+		return err
+	}
 	return d.client.log.Deletable(ctx, d.done.Session)
+}
+
+// sameStore refuses a store that the session's workers do not have: the session's log is
+// elsewhere, and would stay there when Temporal knows nothing of the session any more.
+func (d *deletion) sameStore(ctx context.Context) error {
+	queue := d.client.taskQueue
+	if info, err := d.client.last(ctx, d.done.Session); err == nil {
+		queue = info.GetTaskQueue()
+	} else if !errors.Is(err, agent.NotFound) {
+		return err
+	}
+	recorded, err := signals.ReadStore(ctx, d.client.temporal, queue)
+	if errors.Is(err, agent.NotFound) {
+		return nil // no worker has recorded one
+	}
+	if err != nil {
+		return err
+	}
+	here := d.client.log.Store()
+	id, err := here.ID(ctx)
+	if err != nil {
+		return err
+	}
+	return signals.OtherStore(queue, recorded, signals.StoreRecord{ID: id, Place: store.Place(here)})
 }
 
 // temporal deletes the executions, until there are none.

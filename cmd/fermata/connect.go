@@ -14,7 +14,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 
-	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
@@ -296,7 +295,7 @@ func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store
 	if err != nil {
 		return err
 	}
-	return activities.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
+	return signals.OtherStore(c.queue(), recorded, signals.StoreRecord{ID: id, Place: store.Place(transcripts)})
 }
 
 // onItsQueue adds to an error, which says that a part of a session is not to be had, that

@@ -22,6 +22,7 @@ type place struct {
 	state State
 	now   time.Time
 	full  bool // its history is long
+	near  bool // and nearly full
 }
 
 // moves lists what may happen at a place, each as lines of a scenario: first what
@@ -32,6 +33,9 @@ func (th theme) moves(p place) (all []string) {
 	all = append(all, th.otherwise(p)...)
 	if !p.full && s.Life != Ending {
 		all = append(all, "full")
+	}
+	if !p.near && s.Life == Live {
+		all = append(all, "near-limit")
 	}
 	if s.Parent.Birth != nil {
 		all = append(all, orders(s)...)
@@ -50,6 +54,8 @@ func (th theme) due(p place) (all []string) {
 	switch s.at() {
 	case string(Opening):
 		all = append(all, th.opened)
+	case string(Listing):
+		all = append(all, `listed {"tools":[{"name":"mcp__add"}]}`)
 	case string(Asking), string(Summing):
 		if (&step{State: s}).finishes() && s.Turn.Phase == Asking {
 			all = append(all, `replies {"finish":"tool_calls","output":{"n":1},"parts":[{"type":"tool_call","call":{"tool":"finish","arguments":{"n":1}}}]}`)
@@ -97,6 +103,8 @@ func (th theme) otherwise(p place) (all []string) {
 	switch s.at() {
 	case string(Opening):
 		all = append(all, "not-opened unknown_agent")
+	case string(Listing):
+		all = append(all, "not-listed tool_failed")
 	case string(Asking):
 		all = append(all, th.model...)
 		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)

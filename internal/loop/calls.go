@@ -322,7 +322,7 @@ func (s *step) beginCall() {
 // mayBegin reports whether a call may begin now.
 func (s *step) mayBegin(c Call) bool {
 	switch {
-	case s.NearHistoryLimit: // it would be given up at once; the next execution makes it
+	case s.lacksRoom(): // it would be given up at once; the next execution makes it
 	case s.End.Aborting != nil: // at the end of a grace every call that has not come back counts as lost
 	case s.Holds.blockCalls(s.Rest.resting()): // a pause lets the turn in progress end
 	case s.Rest.resting() && s.waits(): // a run at rest begins nothing while it has a reason to wait
@@ -342,8 +342,10 @@ func (s *step) returned(in Returned) error {
 	}
 	if in.Hold != nil && r.Status == agent.CallSkipped && !s.justified(*in.Hold) {
 		s.outdated(*in.Hold)
-		s.toolStep(i, false) // it was not begun
-		return nil
+		if !s.lacksRoom() {
+			s.toolStep(i, false) // it was not begun
+			return nil
+		}
 	}
 	switch {
 	case in.Ask != nil && s.End.Stopping == nil:
@@ -371,19 +373,26 @@ func (s *step) returned(in Returned) error {
 }
 
 // slow makes a call anew by a step of its own that was too slow for a local one, unless
-// the run gives up what it has in flight.
+// the run gives up what it has in flight. A stop gives it the time that calls have which
+// had begun.
 func (s *step) slow(call string) error {
 	i := s.Calls.running(call)
 	if i < 0 {
 		return s.refuse("the result of call %s is not waited for", call)
 	}
-	if a := s.End.Aborting; a != nil {
-		s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+a.Why+".")
-		if s.Calls.active() == 0 {
-			s.End.endAbort()
-		}
+	why := ""
+	switch a := s.End.Aborting; {
+	case a != nil:
+		why = a.Why
+	case s.lacksRoom():
+		why = whyNoRoom
+	default:
+		s.toolStep(i, true)
 		return nil
 	}
-	s.toolStep(i, true)
+	s.settle(i, agent.CallFailed, "The tool was slow, and was not called again: "+why+".")
+	if s.Calls.active() == 0 {
+		s.End.endAbort()
+	}
 	return nil
 }

@@ -20,6 +20,7 @@ type den struct {
 	ended State // of the run before
 	now   time.Time
 	full  bool // its history is long
+	near  bool // and nearly full
 	// taken are the events that were accepted, and told those that the model got.
 	taken, told []string
 }
@@ -31,6 +32,7 @@ func TestADaemonLosesNothing(t *testing.T) {
 		d := &den{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			d.full = d.full || rapid.IntRange(0, 9).Draw(t, "full") == 0
+			d.near = d.full && (d.near || rapid.IntRange(0, 9).Draw(t, "near") == 0)
 			d.step(d.draw())
 		}
 		for range 200 { // it is left alone, and started again where it has ended
@@ -54,7 +56,7 @@ func (d *den) step(in Input) {
 	if _, ok := in.(Tick); ok && before.Wake.After(d.now) {
 		d.now = before.Wake
 	}
-	next, effects, refusal := Step(before, Moment{At: d.now, Full: d.full}, in)
+	next, effects, refusal := Step(before, Moment{At: d.now, Full: d.full, NearHistoryLimit: d.near}, in)
 	if refusal != nil {
 		return
 	}
@@ -76,7 +78,7 @@ func (d *den) step(in Input) {
 	if slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(CarryOver); return ok }) {
 		raw, err := json.Marshal(next)
 		require.NoError(d.t, err)
-		d.state, d.full = State{}, false
+		d.state, d.full, d.near = State{}, false, false
 		require.NoError(d.t, json.Unmarshal(raw, &d.state))
 		d.step(Continued{})
 	}

@@ -36,7 +36,7 @@ func essence(p place) string {
 	if err != nil {
 		panic(err) // the state was JSON before
 	}
-	return strconv.FormatBool(p.full) + string(raw)
+	return strconv.FormatBool(p.full) + strconv.FormatBool(p.near) + string(raw)
 }
 
 func given(b bool) string {

@@ -35,6 +35,11 @@ var themes = []theme{
 		from: []string{"send {\"text\":\"hi\"}\nfull"},
 	},
 	{
+		name: "sources", begin: "begin go", opened: `opened {"sources":["mcp"],"toolset":[{"name":"add"}],"limits":{"turns":2}}`,
+		model: []string{"calls mcp__add {} | add {}"},
+		from:  []string{"pause {}", "listed {}\ncalls mcp__add {}\nnear-limit"},
+	},
+	{
 		name: "tools", begin: "begin go",
 		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"],"deadline":"1h","remind":"10m"}],"parallel_tools":1,"limits":{"turns":2}}`,
 		model:  []string{`calls add {"a":1} | add {"a":2} | nope {}`, callsThree},
@@ -220,7 +225,7 @@ func (s *search) look(at *found) (next []*found) {
 
 // try makes a move; nil where it is refused.
 func (s *search) try(at *found, lines string) *found {
-	p := &player{t: s.t, state: at.state, now: at.now, full: at.full}
+	p := &player{t: s.t, state: at.state, now: at.now, full: at.full, near: at.near}
 	to := &found{from: at, lines: lines, depth: at.depth + 1}
 	s.at = to
 	for line := range strings.SplitSeq(lines, "\n") {
@@ -229,7 +234,7 @@ func (s *search) try(at *found, lines string) *found {
 			return nil
 		}
 	}
-	to.place = place{p.state, p.now, p.full}
+	to.place = place{p.state, p.now, p.full, p.near}
 	return to
 }
 

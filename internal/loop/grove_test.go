@@ -39,6 +39,7 @@ type tree struct {
 	todo       []func() Input // what it has asked for; nil inputs are nothing
 	mail       map[string][]Input
 	gone       bool // its workflow was terminated
+	near       bool // its execution's history is nearly full
 }
 
 const groveReply = 60
@@ -205,7 +206,9 @@ func (g *grove) step(r *tree, in Input) {
 		return
 	}
 	before := r.state
-	done, err := take(r.state, Moment{At: g.now, Full: rapid.IntRange(0, 15).Draw(g.t, "full") == 0}, in)
+	full := rapid.IntRange(0, 15).Draw(g.t, "full") == 0
+	r.near = r.near || full && rapid.IntRange(0, 3).Draw(g.t, "near") == 0
+	done, err := take(r.state, Moment{At: g.now, Full: full || r.near, NearHistoryLimit: r.near}, in)
 	if err != nil {
 		return
 	}
@@ -250,6 +253,7 @@ func (g *grove) perform(r *tree, e Effect) {
 		do(func() Input { return Folded{Handoff: e.Known} })
 	case CarryOver:
 		r.execution++
+		r.near = false
 		raw, err := json.Marshal(r.state)
 		require.NoError(g.t, err)
 		r.state = State{}

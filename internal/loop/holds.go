@@ -273,8 +273,10 @@ func (s *step) giveUp(grace agent.Duration, why string) {
 // giveUpForRoom gives up what keeps a run from a new execution whose history the server
 // will soon end: so much was said to it in one turn. The turn is lost, not the run.
 func (s *step) giveUpForRoom() {
-	s.giveUp(0, "so much was said to the run that it had to begin a new history")
+	s.giveUp(0, whyNoRoom)
 }
+
+const whyNoRoom = "so much was said to the run that it had to begin a new history"
 
 // givenUp is the end of a grace, or of a stop's time: nobody waits any more for what was in
 // flight. A model call is dropped, a tool's outcome is unknown.

@@ -42,6 +42,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 		require.Empty(t, after.Calls.List, "nothing is left open at an end")
 	}
 	checkHolds(t, before, after, effects)
+	checkGrace(t, after, effects)
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
 	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
@@ -134,6 +135,20 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 			ok = e.At.Equal(after.Wake)
 		}
 		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.at())
+	}
+}
+
+// checkGrace wants nothing to be begun that is being given up: at the end of the grace it
+// would count as lost.
+func checkGrace(t require.TestingT, after State, effects []Effect) {
+	if after.End.Aborting == nil {
+		return
+	}
+	for _, e := range effects {
+		switch e.(type) {
+		case CallModel, CallTool, StartChild:
+			require.Fail(t, "something was begun within a grace", "%T %+v", e, e)
+		}
 	}
 }
 

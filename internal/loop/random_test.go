@@ -27,7 +27,7 @@ func TestAnySequenceOfInputs(t *testing.T) {
 			if p.state.Life == Opening || rapid.IntRange(0, 2).Draw(t, "odd") == 0 {
 				p.step(drawOdd(t, p.state))
 			} else {
-				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full})).Draw(t, "input")
+				lines := rapid.SampledFrom(theme{}.moves(place{p.state, p.now, p.full, p.near})).Draw(t, "input")
 				for line := range strings.SplitSeq(lines, "\n") {
 					p.line(line)
 				}
@@ -49,10 +49,10 @@ func TestAnySequenceOfInputs(t *testing.T) {
 // some that the run does not wait for.
 func drawOdd(t *rapid.T, s State) Input {
 	all := map[string][]string{
-		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Asking): {"says", "calls", "calls", "calls", "held", "delays"}, string(Working): {"result"}, string(Summing): {"says", "held", "delays"},
+		string(Opening): {"opened", "opened", "opened", "verb", "not-opened"}, string(Locating): {"located"}, string(Listing): {"listed"}, string(Asking): {"says", "calls", "calls", "calls", "held", "delays"}, string(Working): {"result"}, string(Summing): {"says", "held", "delays"},
 	}[s.at()]
 	if len(all) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
-		all = []string{"opened", "located", "says", "calls", "held", "delays", "result", "verb", "verb"}
+		all = []string{"opened", "located", "listed", "says", "calls", "held", "delays", "result", "verb", "verb"}
 	}
 	switch rapid.SampledFrom(all).Draw(t, "input") {
 	case "opened":
@@ -64,11 +64,19 @@ func drawOdd(t *rapid.T, s State) Input {
 		if rapid.IntRange(0, 3).Draw(t, "behind") == 0 {
 			in.Behind = []string{"e"}
 		}
+		if rapid.IntRange(0, 2).Draw(t, "lists") == 0 {
+			in.Sources = []string{"mcp"}
+		}
 		return in
 	case "not-opened":
 		return Opened{Err: agent.Errorf(agent.UnknownAgent, "no")}
 	case "located":
 		return Located{Head: "old", Seq: 12, Version: 3, Numbers: s.Numbers, Posts: s.Messages.Posts, Inbox: s.Inbox(), Forked: &agent.Forked{Checkpoint: "cp-5"}, Turn: 2}
+	case "listed":
+		if rapid.IntRange(0, 3).Draw(t, "lists") == 0 {
+			return Listed{Err: agent.Errorf(agent.ToolFailed, "no")}
+		}
+		return Listed{Tools: []agent.ToolSpec{{Name: "mcp__add"}}, Instructions: rapid.SampledFrom([]string{"", "It adds."}).Draw(t, "instructions")}
 	case "says":
 		text := strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 300_000}).Draw(t, "size"))
 		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Usage: tokens(), Parts: []agent.Part{{Type: agent.PartText, Text: text}}}}

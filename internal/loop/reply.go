@@ -26,7 +26,7 @@ func (s *step) replied(in Replied) {
 	case s.Turn.Phase == Summing:
 		s.summaryCame(r)
 		return
-	case r.Finish == agent.FinishFull && (aborted != nil || s.End.Stopping != nil):
+	case r.Finish == agent.FinishFull && (aborted != nil || s.End.Stopping != nil || s.lacksRoom()):
 		s.endTurn()
 		s.Turn.end()
 		return
@@ -48,13 +48,17 @@ func (s *step) replied(in Replied) {
 	s.takeReply(in, m, aborted)
 }
 
-// askAgain makes a model call once more that was given up for a hold which is over.
+// askAgain makes a model call once more that was given up for a hold which is over. In a
+// history that has no room for it the turn is over.
 func (s *step) askAgain() {
 	switch {
-	case s.Turn.Phase == Summing && s.Turn.Summary == SumCompact:
-		s.summarise(SumCompact) // in the turn that waits for it
-	case s.Turn.Phase == Summing:
+	case s.Turn.Phase == Summing && s.Turn.Summary != SumCompact:
 		s.Turn.end() // it begins anew from there
+	case s.lacksRoom():
+		s.endTurn()
+		s.Turn.end()
+	case s.Turn.Phase == Summing:
+		s.summarise(SumCompact) // in the turn that waits for it
 	default:
 		s.askModel()
 	}
@@ -251,7 +255,7 @@ func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
 }
 
 // compactCame goes on with the turn for which the conversation was too long. If the
-// summary was given up, or has used up a limit, the turn is over.
+// summary was given up, or has used up a limit, or the history has no room, the turn is over.
 func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 	if aborted || s.End.Stopping != nil || s.Holds.any() {
 		s.endTurn()
@@ -260,7 +264,7 @@ func (s *step) compactCame(text string, c *agent.Compaction, aborted bool) {
 	if c != nil {
 		s.compacted(text, c)
 	}
-	if s.limit() != nil {
+	if s.limit() != nil || s.lacksRoom() {
 		s.endTurn()
 		return
 	}

@@ -37,7 +37,7 @@ var rules = []rule{
 	{"give up what is in flight when the history is nearly full",
 		"something is in flight, and the history is over 40,000 events or 30 MB. No grace, no stop. The grace is 5 seconds",
 		func(s *step) bool {
-			return s.NearHistoryLimit && s.End.Aborting == nil && s.End.Stopping == nil && s.inFlight()
+			return s.lacksRoom() && s.End.Aborting == nil && s.inFlight()
 		}, (*step).giveUpForRoom},
 
 	{"seal the log before a new execution",
@@ -190,6 +190,10 @@ func (s *step) mayStore() bool { return s.Life != Carrying && s.Log.canSeal() }
 
 // inFlight reports whether the model or a tool is at work for the run.
 func (s *step) inFlight() bool { return s.Turn.inFlight() || s.Calls.active() > 0 }
+
+// lacksRoom reports whether what is begun now would be given up at once, since the history
+// is nearly full. A stop ends the run in this execution.
+func (s *step) lacksRoom() bool { return s.NearHistoryLimit && s.End.Stopping == nil }
 
 // carriesOver reports whether the run goes on in a new execution. A run that is being
 // stopped ends in this one.

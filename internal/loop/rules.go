@@ -60,6 +60,11 @@ var rules = []rule{
 	{"sum up, drain and fold when a stop has come",
 		"ready, and a stop is in progress. Once a turn has begun the model sums up, then sub-agents that work drain. After the deadline only the fold is left",
 		func(s *step) bool { return s.ready() && s.End.Stopping != nil }, (*step).sumUp},
+	{"skip a call that is too long to be kept while the run rests, or carried over",
+		"a suspension is open, or a new execution is due, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
+		func(s *step) bool { return (s.comesToRest() || s.carriesOver()) && s.overlong() >= 0 }, func(s *step) {
+			s.skip(s.overlong(), tooLongToKeep)
+		}},
 	{"carry over when the history is long, or the run rests for long",
 		"Temporal suggests it, or the run has been suspended for 10 minutes in this execution; and nothing is in flight (see [A new execution](#a-new-execution-meets-calls-in-flight))",
 		(*step).carriesOver, func(s *step) { s.enterLife(Carrying) }},
@@ -110,11 +115,6 @@ var rules = []rule{
 		"nothing is in flight, and a daemon has nothing to deal with",
 		func(s *step) bool { return s.mayRest() && s.idling() && s.idle() }, func(s *step) {
 			s.openSuspension(agent.BySelf, causeIdle, "")
-		}},
-	{"skip a call that is too long to be kept while the run rests",
-		"a suspension is open, nothing is in flight, and the calls that wait are longer than a run at rest may keep",
-		func(s *step) bool { return s.comesToRest() && s.overlong() >= 0 }, func(s *step) {
-			s.skip(s.overlong(), tooLongToKeep)
 		}},
 	{"suspend when nothing is in flight",
 		"a suspension is open, and nothing is in flight. A sub-agent that the turn waits for and that works counts, unless the run is held",

@@ -146,14 +146,15 @@ func fit[T ~string](text T, most int) T {
 // space is how much more may wait for somebody.
 func (s State) space() int {
 	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
-	if s.Rest.resting() {
+	if s.Rest.resting() || s.Life == Carrying {
 		n -= s.Calls.waiting()
 	}
 	return n
 }
 
-// overlong is the place of the longest of the calls that a hold keeps from being made, if all
-// of them are longer than what a run that rests may keep; -1 if they are not.
+// overlong is the place of the longest of the calls that a hold, or a history without room,
+// keeps from being made, if all of them are longer than what a run that rests may keep; -1 if
+// they are not.
 func (s State) overlong() int {
 	if s.Calls.waiting() <= s.space() {
 		return -1
@@ -167,7 +168,7 @@ func (s State) overlong() int {
 	return longest
 }
 
-const tooLongToKeep = "the run was held, and rests with no more than can be kept; ask for the call again, or for shorter ones"
+const tooLongToKeep = "the run was held, or had to begin a new history, and keeps no more than it may; ask for the call again, or for shorter ones"
 
 // mayKeep reports whether a call can be kept with what people are asked about it.
 func (s State) mayKeep(i int, o Request) bool {

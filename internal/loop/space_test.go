@@ -57,7 +57,7 @@ func times(n int) string { return strings.Repeat(hostile, n) }
 // try steps an input that may be refused.
 func (p *stuffed) try(in Input) error {
 	p.n++
-	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full}, in)
+	next, effects, err := Step(p.state, Moment{At: p.now, Full: p.full, NearHistoryLimit: p.near}, in)
 	if err == nil {
 		checkInvariants(p.t, p.state, next, effects)
 		p.state = next
@@ -259,11 +259,20 @@ func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := stuff(t)
 		for range rapid.IntRange(10, 60).Draw(t, "steps") {
+			if rapid.IntRange(0, 9).Draw(t, "near") == 0 {
+				p.full, p.near = true, true
+			}
 			p.anything(t)
 			if p.state.Life == Ended {
 				return
 			}
 			p.settles()
+			if p.state.Life == Carrying {
+				p.full, p.near = false, false
+				p.state = overTheWire(t, p.state)
+				p.must(Continued{})
+				p.settles()
+			}
 			s := p.state
 			s.Log.Tail = nil // it is sealed before
 			if s.Life == Live && (s.ready() || s.Rest.resting()) && !(&step{State: s}).foreground() {
@@ -411,4 +420,34 @@ func TestAHeldTurnKeepsWhatFits(t *testing.T) {
 	require.ErrorIs(t, p.try(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", 200_000)}}), agent.TooLarge)
 	p.must(Said{ID: p.id(), Command: agent.ResumeOrder{}})
 	require.Len(t, p.state.Children.List, 3)
+}
+
+// So it is with the calls that a history which is nearly full keeps from being made.
+func TestATurnWithoutRoomKeepsWhatFits(t *testing.T) {
+	p := stuff(t)
+	for p.try(Said{ID: p.id(), Command: agent.EmitOrder{Topic: "t", Payload: json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)}}) == nil {
+	}
+	p.must(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", pendingShare-2000)}})
+	p.full, p.near = true, true
+	call := func(n int) agent.ToolCall {
+		return agent.ToolCall{Tool: p.state.Spec.Toolset[0].Name, Arguments: json.RawMessage(fmt.Sprintf(`{"text":"%d%s"}`, n, strings.Repeat("x", n)))}
+	}
+	p.asksFor("", call(400_000), call(500_000), call(450_000), call(10))
+	require.Equal(t, Carrying, p.state.Life)
+	skipped := 0
+	for _, c := range p.state.Calls.List {
+		if c.State == Done {
+			require.Equal(t, agent.CallSkipped, c.Result.Status)
+			skipped++
+		}
+	}
+	require.Equal(t, []any{3, Waiting}, []any{skipped, p.state.Calls.List[3].State})
+
+	p = stuff(t)
+	p.full, p.near = true, true
+	c := call(600_000)
+	p.must(Replied{Ask: p.state.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishCalls, Parts: []agent.Part{{Type: agent.PartCall, Call: &c}}}})
+	require.Equal(t, []any{Carrying, Waiting}, []any{p.state.Life, p.state.Calls.List[0].State})
+	require.ErrorIs(t, p.try(Said{ID: p.id(), Command: agent.SendOrder{Text: strings.Repeat("x", 200_000)}}), agent.TooLarge)
+	p.settles()
 }

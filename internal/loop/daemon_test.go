@@ -125,9 +125,9 @@ func (d *den) quiet() Input {
 		return d.calls(agent.FinishTool)
 	case s.Turn.Phase == Asking, s.Turn.Phase == Summing:
 		return Replied{Ask: s.Turn.Ask, Reply: agent.Reply{Finish: agent.FinishStop, Parts: []agent.Part{{Type: agent.PartText, Text: "done"}}}}
-	case s.Turn.Phase == Working:
+	case s.Calls.active() > 0:
 		i := slices.IndexFunc(s.Calls.List, func(c Call) bool { return c.State == Active })
-		return Returned{Result: agent.ToolResult{Call: s.Calls.List[max(i, 0)].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
+		return Returned{Result: agent.ToolResult{Call: s.Calls.List[i].ID, Tool: "add", Status: agent.CallOK, Text: "1"}}
 	case s.Life == Folding:
 		return Folded{}
 	case len(s.Holds.List) > 0:

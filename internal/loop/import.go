@@ -7,14 +7,19 @@ import (
 )
 
 // Portable refuses a run that can't go on elsewhere from its state: with
-// [agent.Busy] one that is not suspended, or has runs below it that are at no end,
-// and with [agent.InvalidInput] one that is below another itself.
+// [agent.Busy] one that is not suspended, is about to go on in a new execution, or has
+// runs below it that are at no end, and with [agent.InvalidInput] one that is below
+// another itself.
 func (s State) Portable() error {
 	switch {
 	case s.Parent.Birth != nil:
 		return agent.Errorf(agent.InvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Birth.Parent.Session).At("session")
 	case s.Status() != agent.Suspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: s}).idle():
 		return agent.Errorf(agent.Busy, "session %s is %s; only one that is suspended or at its end can be moved: pause it first", s.Session, s.Status())
+	case s.Life == Carrying: // an answer may have ended its turn, which it looks at there
+		e := agent.Errorf(agent.Busy, "session %s goes on in a new execution just now; try again in a moment", s.Session)
+		e.Retryable = true
+		return e
 	}
 	var live []string
 	for _, c := range s.Children.List {

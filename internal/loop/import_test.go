@@ -62,6 +62,14 @@ func TestPortable(t *testing.T) {
 	p.line("sealed")
 	require.NoError(t, p.state.Portable())
 
+	p.lines("full", "pause {}")
+	require.ErrorIs(t, p.state.Portable(), agent.Busy, "it goes on in a new execution")
+	p.lines("sealed")
+	require.ErrorIs(t, p.state.Portable(), agent.Busy)
+	p.lines("fresh")
+	require.NoError(t, p.state.Portable())
+
+	p = played(t, "begin go", `opened {"agents":[{"agent":"b","name":"b"}],"tools":["ask_user"]}`, `calls ask_user {"question":"Where to?"}`, "sealed")
 	below := p.state
 	below.Parent.Birth = &agent.Birth{Parent: agent.Parent{Session: "above"}}
 	require.ErrorIs(t, below.Portable(), agent.InvalidInput)

@@ -124,7 +124,7 @@ func (s *step) unpriced() []string {
 }
 
 // silent reports whether the run was given nothing to say to the model.
-func (s *step) silent() bool { return len(inputMessage(s.Origin.Start, s.Origin.Brief).Parts) == 0 }
+func (s *step) silent() bool { return len(s.Origin.first().Parts) == 0 }
 
 // located takes the point where the run begins.
 func (s *step) located(in Located) {
@@ -179,9 +179,9 @@ func (s *step) relisted(r agent.Relisted) {
 
 // first writes the beginning of the run's part of the log and begins the first turn.
 func (s *step) first() {
-	message := inputMessage(s.Origin.Start, s.Origin.Brief)
+	message, sum := s.Origin.first(), s.Origin.sum()
 	if p, ok := s.Messages.posted(s.Origin.Start.ID, s.Run); ok {
-		err := p.Is(message.Sum())
+		err := p.Is(sum)
 		if err == nil {
 			err = agent.Errorf(agent.Stale, "message %s was taken by run %s of the session: it is not said twice", p.ID, p.Run).At("id")
 		}
@@ -195,7 +195,7 @@ func (s *step) first() {
 		s.fail(err)
 		return
 	}
-	s.post(message.ID, message.Sum())
+	s.post(message.ID, sum)
 	anew := s.Log.Seq == 0 || s.Origin.Start.Carry == agent.CarryReset
 	s.opening()
 	for _, h := range s.Holds.List {
@@ -226,7 +226,7 @@ func (s *step) tooLong() *agent.Error {
 		return agent.Errorf(agent.TooLarge, "what agent %s is made of is too long to be kept: its rules, names of tools, ceilings and schemas have %d bytes with those of the agents above, and may have %d", s.Spec.Name, n, specShare).At("agent")
 	case park != nil && conditionsInJSON(*park) > s.space():
 		return agent.Errorf(agent.TooLarge, "start refused: what the run would wait for is too long to be kept").At("park")
-	case s.Origin.Start.Carry == agent.CarryCompact && !s.mayWait(inputMessage(s.Origin.Start, s.Origin.Brief)):
+	case s.Origin.Start.Carry == agent.CarryCompact && !s.mayWaitAs(s.Origin.size()):
 		return agent.Errorf(agent.TooLarge, "start refused: the input is too long to wait for the summary that comes before it (it may have %d bytes)", pendingShare).At("input")
 	}
 	return nil
@@ -239,9 +239,9 @@ func (s *step) firstWord(m agent.Message) {
 	s.Daemon.keepsDue(daemon && s.Origin.Start.Carry != agent.CarryReset) // which has forgotten it
 	switch {
 	case len(m.Parts) > 0 && s.Turn.Fresh != "":
-		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer, Bytes: m.Size(), Size: messageInJSON(m)})
+		s.Messages.first(Pending{Message: m, Mode: agent.SendSteer, Bytes: s.Origin.bytes(), Size: s.Origin.size()})
 	case len(m.Parts) > 0:
-		s.say(m, m.Size())
+		s.say(m, s.Origin.bytes())
 	case s.Origin.Start.From != nil: // it goes on where a checkpoint is
 	case s.Daemon.Due:
 		s.Turn.notes(fmt.Sprintf("The run before this one ended before you were done with what you were told last. Go on with it; it is %s.", s.now().Format(time.RFC3339)))

@@ -176,8 +176,10 @@ func (s State) mayKeep(i int, o Request) bool {
 }
 
 // mayWait reports whether a message can wait for the model.
-func (s State) mayWait(m agent.Message) bool {
-	n := messageInJSON(m)
+func (s State) mayWait(m agent.Message) bool { return s.mayWaitAs(messageInJSON(m)) }
+
+// mayWaitAs reports whether a message of a length in JSON can.
+func (s State) mayWaitAs(n int) bool {
 	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 

@@ -1,0 +1,86 @@
+package loop
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// The model reads a briefing in the runtime's words, which a later build may choose
+// otherwise. So a briefing counts what somebody else has written in it, and is known again
+// by itself and not by its text.
+
+// first is the message that a run is started with.
+func (o Origin) first() agent.Message { return inputMessage(o.Start, o.Brief) }
+
+// sum tells two starts of one id apart.
+func (o Origin) sum() string {
+	brief := o.Brief
+	if b := o.Start.Input.Briefing; b != nil {
+		if raw, err := json.Marshal(b); err == nil { // it came as JSON
+			brief = string(raw)
+		}
+	}
+	return inputMessage(o.Start, brief).Sum()
+}
+
+// bytes is what the message counts that the run is started with, and size its length in JSON.
+func (o Origin) bytes() int { return o.own().Size() + briefed(o.Start.Input.Briefing, length) }
+func (o Origin) size() int {
+	return messageInJSON(o.own()) + briefed(o.Start.Input.Briefing, quotedInJSON)
+}
+
+// own is that message without the briefing.
+func (o Origin) own() agent.Message { return inputMessage(o.Start, "") }
+
+func length(text string) int { return frame/8 + len(text) }
+
+// quotedInJSON is how long a text is in JSON at most when it is quoted in Markdown: a line,
+// and what would be a tag or an image there, become longer.
+func quotedInJSON(text string) int {
+	n := postFrame + inJSON(text)
+	for _, r := range text {
+		if strings.ContainsRune("<!\n\r\v\f\u0085\u2028\u2029", r) {
+			n += len(`\n\u003e `)
+		}
+	}
+	return n
+}
+
+// briefed is what all texts in a briefing count; nil has none.
+func briefed(b *agent.Handoff, count func(string) int) (n int) {
+	if b == nil {
+		return 0
+	}
+	for h := range b.All() {
+		n += ownWords
+		for _, text := range textsOf(h) {
+			n += count(text)
+		}
+	}
+	return n
+}
+
+// textsOf are the texts of one agent's handoff.
+func textsOf(h *agent.Handoff) (all []string) {
+	all = append(all, h.Session, h.Run, h.Agent, string(h.Status), h.Task, h.Reason, h.Summary, string(h.SummarisedBy), string(h.ConfidenceBy))
+	for _, items := range [][]agent.Item{h.Done, h.InFlight, h.NotBegun, h.Failed} {
+		for _, i := range items {
+			all = append(all, i.What, i.Ref)
+		}
+	}
+	for _, r := range h.Requests {
+		all = append(all, r.ID, string(r.Type), r.Text)
+		if r.Call != nil {
+			all = append(all, r.Call.Tool, r.Call.ID)
+		}
+	}
+	for _, e := range h.UnknownEffects {
+		all = append(all, e.Tool, e.Call, e.Since, e.Key)
+	}
+	for _, e := range h.Evidence {
+		all = append(all, e.Kind, e.Ref, e.Note)
+	}
+	return append(append(all, h.OpenQuestions...), h.Decisions...)
+}

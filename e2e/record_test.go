@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ func shapes() map[string]shape {
 		"sealed":   {replies: []testsuite.Reply{{TextBytes: 300_000, Calls: three[:1]}, {Text: "done"}}, tools: []tool.Tool{echo(nil)}, ends: agent.Completed},
 		"finish":   {def: agent.Definition{Completion: agent.CompleteTool}, replies: []testsuite.Reply{{Text: "hm"}, {Calls: call("finish", map[string]any{"summary": "all done"})}}, ends: agent.Completed},
 		"failed":   {replies: []testsuite.Reply{{Fail: []testsuite.Failure{{Kind: agent.FaultAuth, HTTP: 401, Message: "no"}}}}, ends: agent.Failed},
+		"briefed":  {start: client.StartOptions{Briefing: &agent.Handoff{V: 1, Session: "old", Run: "r", Agent: "a", Status: agent.Stopped, Task: "go", Reason: "requested", Summary: strings.Repeat("x", 254_000), SummarisedBy: agent.ByModel}}, replies: []testsuite.Reply{{Text: "hello"}}, ends: agent.Completed},
 		"nobody":   {agent: "nobody", ends: agent.Failed},
 		"canceled": {replies: []testsuite.Reply{{Calls: call("wait", nil)}}, tools: []tool.Tool{wait}, cancel: true, ends: agent.Cancelled},
 	}

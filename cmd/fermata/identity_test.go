@@ -43,6 +43,11 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	r = b.run("ls", "--address", b.addr, "--store", other)
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	// What destroys is refused: Temporal would forget a session whose log is elsewhere.
+	r = b.run("delete", "s-1", "--yes", "--address", b.addr, "--store", other)
+	require.NotZero(t, r.exit, r.out)
+	require.Contains(t, r.err, "[not_set_up] deleting session s-1: the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	require.Zero(t, b.run("show", "s-1", "--address", b.addr).exit)
 	require.Contains(t, b.run("doctor", "--address", b.addr, "--store", other).out, "FAIL store")
 
 	// A task queue of its own may have a store of its own.

@@ -86,39 +86,57 @@ func (i *Identity) look(ctx context.Context) error {
 	return nil
 }
 
-// before tells that a session without a head has a run in Temporal that had one: the store
-// has lost it, and the session must not begin anew as if nothing had been said.
-func (d *Deeds) before(ctx context.Context, in OpenInput) error {
-	if in.Child || d.Client == nil {
+// before tells that a session has a run in Temporal of whose log the store has nothing, or
+// an older end: it was emptied, restored, or is a copy beside one that other workers write.
+// The session must not go on as if nothing had been said.
+func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error {
+	if in.Child || d.Client == nil || head.Import != "" {
 		return nil
 	}
-	if err := d.Identity.Check(ctx); err != nil { // an empty folder may stand where the store was
-		return err
+	has := "not its end"
+	if head.Version == 0 {
+		has = "nothing"
+		if err := d.Identity.Check(ctx); err != nil { // an empty folder may stand where the store was
+			return err
+		}
 	}
-	missed, err := d.stored(ctx, in)
+	missed, end, err := d.stored(ctx, in, head)
 	if missed == "" || err != nil {
 		return err
 	}
-	return agent.Errorf(agent.ChunkMissing, "session %s has run %s in Temporal, and nothing in the store %s: what was said in it is missing. Look whether the store was restored, emptied or replaced; fermata delete %s lets the session begin anew",
-		in.Session, missed, store.Place(d.Log.Store()), in.Session)
+	if head.Version > 0 {
+		if end == "" {
+			return nil
+		}
+		if _, err := d.Log.Store().ChunkStart(ctx, end, 1); !errors.Is(err, agent.ChunkMissing) {
+			return err
+		}
+	}
+	return agent.Errorf(agent.ChunkMissing, "session %s has run %s in Temporal, and the store %s has %s: what was said in it is missing. Look whether the store was restored, emptied, replaced, or copied while workers wrote to the other copy; fermata delete %s lets the session begin anew",
+		in.Session, missed, store.Place(d.Log.Store()), has, in.Session)
 }
 
-// stored finds the session's last run before one that has written to the store; empty if
-// there is none, as far as Temporal knows. Those between failed before they could.
-func (d *Deeds) stored(ctx context.Context, in OpenInput) (run string, err error) {
-	for run = in.After; run != ""; {
-		state, err := d.machine(ctx, in.Session, run)
+// stored finds the session's last run before one that has written to the store, with the
+// chunk that its log ended with, unless that is the end which the head has; empty if there is
+// none, as far as Temporal knows. Those between failed before they could.
+func (d *Deeds) stored(ctx context.Context, in OpenInput, head store.Head) (run, end string, err error) {
+	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
+		last, _, err := d.lastOf(ctx, in.Session, run)
+		if last == "" || err != nil {
+			return "", "", err // Temporal has forgotten it meanwhile
+		}
+		state, err := d.machine(ctx, in.Session, last)
 		switch {
 		case errors.Is(err, agent.NotFound):
-			return "", nil // Temporal has forgotten it meanwhile
+			return "", "", nil
 		case err != nil:
-			return "", err
+			return "", "", err
 		case state.Log.Version > 0:
-			return run, nil
+			return run, state.Log.Head, nil
 		case state.Origin.Start == nil:
-			return "", nil
+			return "", "", nil
 		}
 		run = state.Origin.Start.After
 	}
-	return "", nil
+	return "", "", nil
 }

@@ -107,8 +107,8 @@ func (d *Deeds) head(ctx context.Context, in OpenInput) (out Claimed, err error)
 		return out, err
 	}
 	head, err := d.Log.Head(ctx, in.Session) // also one that has nothing but claims
-	if errors.Is(err, agent.NotFound) && head.Version == 0 {
-		err = d.before(ctx, in)
+	if err == nil || errors.Is(err, agent.NotFound) {
+		err = d.before(ctx, in, head)
 	}
 	if err != nil && !errors.Is(err, agent.NotFound) {
 		return out, err

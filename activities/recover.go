@@ -63,26 +63,35 @@ func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (li
 // that count as well: a run that failed may not have been able to store its end.
 func (d *Deeds) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
 	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)
+	last, status, err := d.lastOf(ctx, session, execution)
+	if last == "" || err != nil {
+		return "", false, err
+	}
+	if slices.Contains(outside, status) {
+		return last, true, nil
+	}
+	return "", true, nil
+}
+
+// lastOf is the last execution of the run that an execution belongs to; empty if Temporal
+// knows nothing of it.
+func (d *Deeds) lastOf(ctx context.Context, session, execution string) (id string, status enums.WorkflowExecutionStatus, err error) {
 	for range maxCarries {
 		described, err := d.Client.DescribeWorkflowExecution(ctx, session, execution)
 		switch {
 		case errors.As(err, new(*serviceerror.NotFound)):
-			return "", false, nil
+			return "", status, nil
 		case err != nil:
-			return "", false, durable.ArriveRPC(err)
+			return "", status, durable.ArriveRPC(err)
 		}
-		status := described.GetWorkflowExecutionInfo().GetStatus()
-		switch {
-		case slices.Contains(outside, status):
-			return execution, true, nil
-		case status != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
-			return "", true, nil
+		if status = described.GetWorkflowExecutionInfo().GetStatus(); status != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
+			return execution, status, nil
 		}
 		if execution, err = d.successor(ctx, session, execution); err != nil {
-			return "", false, err
+			return "", status, err
 		}
 	}
-	return "", true, nil
+	return execution, status, nil
 }
 
 // successor is the execution that one was carried over into.

@@ -132,6 +132,27 @@ func TestAScheduledSessionIsNeverSilentlyEmpty(t *testing.T) {
 	require.Zero(t, dev.end(syscall.SIGTERM).exit)
 }
 
+// Two copies of a store have one identity. A session that went on in one of them does not go
+// on in the other as if the rest had not been said, whichever of them is longer.
+func TestACopyThatLacksTheEndIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	mine, other := filepath.Join(b.data, "fermata", "store"), filepath.Join(b.tmp, "copy")
+	require.NoError(t, os.CopyFS(other, os.DirFS(mine)))
+	r := b.run("run", "reader", "And now?", "--session", "s-1")
+	require.Contains(t, r.err, "[provider_error]", "the script has no more, which is stored as well")
+
+	r = b.run("run", "reader", "And then?", "--session", "s-1", "--store", other)
+	require.Equal(t, 1, r.exit, r.out)
+	require.Contains(t, r.err, "[chunk_missing]")
+	require.Contains(t, r.err, "the store "+other+" has not its end")
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-2", "--store", other).exit)
+	r = b.run("run", "reader", "And then?", "--session", "s-1")
+	require.Contains(t, r.err, "[provider_error]", "the whole one goes on")
+}
+
 // A run beside a dev that is just starting does not become the first worker: it finds
 // dev's. Here dev's server answers long before dev has its worker.
 func TestRunWaitsForTheWorkerOfDev(t *testing.T) {

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/client"
+)
+
+// A run with a sub-agent and a hold on both is reset (temporal workflow reset): to where both
+// worked, and to where both rest. It goes on by what its history then says, and comes to its
+// end with all below it.
+func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]func(tasks []int64) int64{
+		"to where both worked": func(tasks []int64) int64 { return tasks[len(tasks)/2] },
+		"to where both rest":   func(tasks []int64) int64 { return tasks[len(tasks)-1] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := plant(t, 1)
+			run := f.grown(t, 2, 1)
+			_, err := run.Interrupt(t.Context(), "the client rings")
+			require.NoError(t, err)
+			f.still(t, run, 2, agent.Suspended)
+			tasks := f.tasks(t, run.Session)
+			_, err = f.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+				Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
+				WorkflowTaskFinishEventId: to(tasks), ResetReapplyType: enums.RESET_REAPPLY_TYPE_NONE,
+			})
+			require.NoError(t, err)
+			run, err = f.Get(t.Context(), run.Session)
+			require.NoError(t, err)
+			_, err = run.Stop(t.Context(), "enough", 0)
+			require.NoError(t, err)
+			require.Equal(t, agent.Stopped, f.rest(t, run).Status)
+			require.Eventually(t, func() bool {
+				tree, err := run.Tree(t.Context())
+				return err == nil && ended(tree)
+			}, patience, 20*time.Millisecond)
+		})
+	}
+}
+
+func ended(tree []agent.Node) bool {
+	for _, n := range tree {
+		if !n.Status.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// tasks are the workflow tasks of a session's execution that are done.
+func (s *stage) tasks(t *testing.T, session string) (ids []int64) {
+	t.Helper()
+	history := s.temporal.GetWorkflowHistory(t.Context(), session, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		e, err := history.Next()
+		require.NoError(t, err)
+		if e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
+			ids = append(ids, e.GetEventId())
+		}
+	}
+	return ids
+}
+
+// A store that hangs as a run begins keeps a stop from being heard, since the run does not
+// know yet what it is made of: the stop is not lost, and has its time from when it is heard.
+// A cancel needs no store.
+func TestAStopOfARunWhoseStoreHangs(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	hung := &stalled{Store: s.dir}
+	s.store = hung
+	s.lanes(t, nil)
+	goOn := hung.hang()
+	stopped, cancelled := s.told(t, 1, "go")[0], s.told(t, 1, "go")[0]
+	for _, run := range []*client.Run{stopped, cancelled} {
+		require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.Stop), agent.StopOrder{Reason: "enough"}))
+	}
+	_, err := cancelled.Cancel(t.Context(), "at once")
+	require.NoError(t, err)
+	require.Equal(t, agent.Cancelled, s.rest(t, cancelled).Status)
+	goOn()
+	require.Equal(t, agent.Stopped, s.rest(t, stopped).Status)
+}

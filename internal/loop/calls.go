@@ -373,8 +373,7 @@ func (s *step) returned(in Returned) error {
 }
 
 // slow makes a call anew by a step of its own that was too slow for a local one, unless
-// the run gives up what it has in flight. A stop gives it the time that calls have which
-// had begun.
+// the run gives up what it has in flight. A stop gives it the time of calls that have begun.
 func (s *step) slow(call string) error {
 	i := s.Calls.running(call)
 	if i < 0 {

@@ -110,7 +110,7 @@ func (d Definition) checkNumbers() error {
 		{"nudges", int64(d.Nudges)}, {"repairs", int64(d.Repairs)}, {"parallel_tools", int64(d.ParallelTools)},
 		{"model_timeout", int64(d.ModelTimeout)}, {"model_silence", int64(d.ModelSilence)},
 		{"model_attempts", int64(d.ModelAttempts)}, {"max_output_tokens", int64(d.MaxOutputTokens)},
-		{"state_version", int64(d.StateVersion)},
+		{"state_version", int64(d.StateVersion)}, {"resume_within", int64(d.ResumeWithin)},
 	} {
 		if f.value < 0 {
 			return Errorf(InvalidInput, "agent %s: %s must be positive", d.Name, f.path).At(f.path)

@@ -23,7 +23,7 @@ const (
 	NotSuspended       Code = "not_suspended"       // a resume of a run that does not wait
 	NeedsAnswer        Code = "needs_answer"        // a resume of a run that waits for an answer
 	HeldByParent       Code = "held_by_parent"      // a resume of a run that an ancestor holds
-	Expired            Code = "expired"             // a token's time is over
+	Expired            Code = "expired"             // the time of a token, an export or a suspension is over
 	Spent              Code = "used"                // a token or an export that was spent
 	BadSignature       Code = "bad_signature"       // a token or an export that was not made with a known key
 	Closed             Code = "closed"              // the run is at an end

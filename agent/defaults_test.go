@@ -38,7 +38,7 @@ func TestNumbersThatCantBeMeant(t *testing.T) {
 		"limits.wall_clock": {Limits: Limits{WallClock: -1}}, "limits.own_turns": {Limits: Limits{OwnTurns: -1}},
 		"limits.agents": {Limits: Limits{Agents: 10_001}}, "limits.depth": {Limits: Limits{Depth: 17}}, "nudges": {Nudges: -1}, "repairs": {Repairs: -1}, "parallel_tools": {ParallelTools: -1},
 		"model_timeout": {ModelTimeout: -1}, "model_silence": {ModelSilence: -1}, "model_attempts": {ModelAttempts: -1},
-		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "compaction.keep_first": {Compaction: Compacting{KeepFirst: -1}},
+		"max_output_tokens": {MaxOutputTokens: -1}, "state_version": {StateVersion: -1}, "resume_within": {ResumeWithin: -1}, "compaction.keep_first": {Compaction: Compacting{KeepFirst: -1}},
 	} {
 		d.Name, d.Model = "a", "m"
 		err := d.Check()

@@ -81,6 +81,9 @@ type Definition struct {
 	// Reasoning is how much the model, and its fallbacks, think before they answer;
 	// empty means each provider's default.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
+	// ResumeWithin is how long after it was suspended a run can be resumed or answered; then
+	// both are refused with [Expired]. Zero means for ever.
+	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
 	Compaction Compacting `json:"compaction,omitzero"`
 	// Daemon makes the agent idle in place of ending; nil means that it ends.

@@ -17,6 +17,9 @@ type Suspension struct {
 	Since  time.Time `json:"since"`
 	// Expires is the earliest deadline of what is open; zero where there is none.
 	Expires time.Time `json:"expires,omitzero"`
+	// ResumeBy is until when a person may resume the run; zero if there is no bound (see
+	// [Definition.ResumeWithin]). What it asks is answered for as long, counted from Since.
+	ResumeBy time.Time `json:"resume_by,omitzero"`
 	// Owner is who lets the run go on; empty where the suspension was told of by one
 	// who does not know.
 	Owner      Owner       `json:"owner,omitempty"`

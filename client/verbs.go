@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -74,17 +73,15 @@ func (r *Run) Cancel(ctx context.Context, reason string) (agent.Ack, error) {
 	return agent.Ack{V: agent.Version, Session: r.Session, Run: r.ID, Status: out.Status, Seq: out.Seq, Effect: agent.Already}, nil
 }
 
-// CanResume tells whether a resume that says nothing would be taken: the run is
-// suspended, and it is held itself or neither an ancestor holds it nor a request
-// of it is open. The answer may be old when it arrives: [Run.Resume] alone
-// decides. Errors are those of [Run.Status].
-func (r *Run) CanResume(ctx context.Context) (bool, error) {
+// CanResume reports whether a resume that says nothing would be taken now, and if not,
+// why: with the code of [Run.Resume]'s refusal, or with an error of [Run.Status]. The
+// answer may be old when it arrives: [Run.Resume] alone decides.
+func (r *Run) CanResume(ctx context.Context) (ok bool, why error) {
 	s, err := r.Status(ctx)
-	if err != nil || s.Status != agent.Suspended || s.Suspension == nil {
-		return false, err
+	if err == nil {
+		err = s.Resumable(time.Now())
 	}
-	own := slices.ContainsFunc(s.Suspension.Held, func(h agent.Hold) bool { return h.From == agent.HoldOwn })
-	return own || len(s.Suspension.Held) == 0 && len(s.Suspension.Requests) == 0, nil
+	return err == nil, err
 }
 
 // Suspension is why the run waits and on what, nil where it does not. Errors are

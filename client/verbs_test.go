@@ -111,24 +111,32 @@ func TestCancelOfAnEndedRun(t *testing.T) {
 	}
 }
 
-// Whether a resume would be taken is read from the status (HX-12, HX-29).
+// Whether a resume would be taken, and why not, is read from the status (HX-12).
 func TestCanResume(t *testing.T) {
 	own, inherited := agent.Hold{From: agent.HoldOwn}, agent.Hold{From: agent.HoldInherited}
 	asked := []agent.Request{{ID: "q-1"}}
+	rests := func(w agent.Suspension) agent.RunStatus {
+		return agent.RunStatus{Status: agent.Suspended, Suspension: &w}
+	}
 	for name, c := range map[string]struct {
-		s    agent.RunStatus
-		want bool
+		s   agent.RunStatus
+		why agent.Code
 	}{
-		"running":           {agent.RunStatus{Status: agent.Running}, false},
-		"suspending":        {agent.RunStatus{Status: agent.Suspending, Suspension: &agent.Suspension{}}, false},
-		"parked":            {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{}}, true},
-		"asks":              {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{Requests: asked}}, false},
-		"paused":            {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{Held: []agent.Hold{own}}}, true},
-		"asks and is held":  {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{Held: []agent.Hold{own}, Requests: asked}}, true},
-		"held by an above":  {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{Held: []agent.Hold{inherited}}}, false},
-		"held by both":      {agent.RunStatus{Status: agent.Suspended, Suspension: &agent.Suspension{Held: []agent.Hold{own, inherited}}}, true},
-		"ended":             {agent.RunStatus{Status: agent.Completed}, false},
-		"nobody says of it": {agent.RunStatus{}, false},
+		"running":           {agent.RunStatus{Status: agent.Running}, agent.NotSuspended},
+		"about to ask":      {agent.RunStatus{Status: agent.Suspending, Suspension: &agent.Suspension{Requests: asked}}, agent.NeedsAnswer},
+		"about to pause":    {agent.RunStatus{Status: agent.Suspending, Suspension: &agent.Suspension{Held: []agent.Hold{own}}}, ""},
+		"parked":            {rests(agent.Suspension{Kind: agent.WaitingFor}), ""},
+		"parked, too old":   {rests(agent.Suspension{Kind: agent.WaitingFor, ResumeBy: time.Now().Add(-time.Second)}), agent.Expired},
+		"parked, not yet":   {rests(agent.Suspension{Kind: agent.WaitingFor, ResumeBy: time.Now().Add(time.Hour)}), ""},
+		"asks":              {rests(agent.Suspension{Kind: agent.InputRequired, Requests: asked}), agent.NeedsAnswer},
+		"paused":            {rests(agent.Suspension{Held: []agent.Hold{own}}), ""},
+		"asks and is held":  {rests(agent.Suspension{Held: []agent.Hold{own}, Requests: asked}), ""},
+		"held by an above":  {rests(agent.Suspension{Held: []agent.Hold{inherited}}), agent.HeldByParent},
+		"held by both":      {rests(agent.Suspension{Held: []agent.Hold{own, inherited}}), ""},
+		"waits for below":   {rests(agent.Suspension{Kind: agent.AwaitingChildren}), agent.NotSuspended},
+		"is being stopped":  {agent.RunStatus{Status: agent.Suspended, Reason: agent.ReasonStopping, Suspension: &agent.Suspension{Held: []agent.Hold{own}}}, agent.Stale},
+		"ended":             {agent.RunStatus{Status: agent.Completed}, agent.Closed},
+		"nobody says of it": {agent.RunStatus{}, agent.NotSuspended},
 	} {
 		f := &fake{
 			describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
@@ -137,9 +145,11 @@ func TestCanResume(t *testing.T) {
 			status: func(context.Context) (agent.RunStatus, error) { return c.s, nil },
 		}
 		r := &Run{client: New(f, nil), Session: "a", ID: "01a1"}
-		got, err := r.CanResume(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, c.want, got, name)
+		ok, why := r.CanResume(t.Context())
+		require.Equal(t, c.why == "", ok, name)
+		if !ok {
+			require.ErrorIs(t, why, c.why, name)
+		}
 		s, err := r.Suspension(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, c.s.Suspension, s)

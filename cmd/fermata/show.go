@@ -230,6 +230,9 @@ func showRest(row func(string, string, ...any), v *shown) {
 		if s.Reason != "" && len(s.Requests)+len(s.Held) == 0 { // what is asked, and who holds, stands below
 			row("reason", "%s", story.Line(s.Reason, 200))
 		}
+		if !s.ResumeBy.IsZero() {
+			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
+		}
 		for _, h := range s.Held {
 			row("hold", "%s, for %s", story.Held(h), age(h.At))
 		}

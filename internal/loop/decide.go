@@ -28,6 +28,9 @@ func (s *step) decide(d decision) error {
 	if err != nil {
 		return err
 	}
+	if err := s.tooOld(s.answerBy()); err != nil {
+		return err
+	}
 	r := s.Requests.Open[i]
 	if err := s.mayDecide(r, d); err != nil {
 		return err

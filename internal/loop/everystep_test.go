@@ -136,3 +136,34 @@ func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 		}
 	}
 }
+
+// At every step, paused or not, the status says whether a resume would be taken, and with
+// which code it would be refused (HX-12, HX-29).
+func TestTheStatusSaysWhetherAResumeIsTaken(t *testing.T) {
+	_, steps := tell(t, true, -1, nil)
+	seen := map[agent.Code]int{}
+	look := func(w *world) {
+		_, _, err := Step(w.state, Moment{At: w.now}, Said{Command: agent.ResumeOrder{}})
+		why := w.state.View(w.now).Resumable(w.now)
+		if w.state.over() && w.state.Life != Ended { // it still runs, and ends
+			require.ErrorIs(t, err, agent.Closed)
+			require.ErrorIs(t, why, agent.NotSuspended)
+			return
+		}
+		require.Equal(t, agent.CodeOf(err), agent.CodeOf(why), "%v, but the status says %v", err, why)
+		seen[agent.CodeOf(err)]++
+	}
+	for _, paused := range []bool{false, true} {
+		for at := range steps {
+			tell(t, true, at, func(w *world) {
+				if look(w); paused && w.state.Life != Opening && !w.state.over() {
+					require.NoError(t, w.step(Said{Command: agent.PauseOrder{}}))
+					look(w)
+				}
+			})
+		}
+	}
+	for _, code := range []agent.Code{"", agent.NotSuspended, agent.NeedsAnswer} {
+		require.Positive(t, seen[code], "%q", code)
+	}
+}

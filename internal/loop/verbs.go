@@ -149,6 +149,9 @@ func (s *step) obey(in Said) error {
 	case agent.InterruptOrder:
 		return s.holdAs(agent.ByOperator, agent.Interrupt, c.Order, c.Reason, c.Grace)
 	case agent.ResumeOrder:
+		if err := s.tooOld(s.resumeBy()); err != nil {
+			return err
+		}
 		return s.resume(c)
 	case agent.StopOrder:
 		return s.stop(c)

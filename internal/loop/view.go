@@ -37,7 +37,7 @@ func (s State) View(now time.Time) agent.RunStatus {
 	case s.Life == Ended:
 		v.Reason = s.End.Outcome.Reason
 	case s.End.Stopping != nil:
-		v.Reason = "stopping"
+		v.Reason = agent.ReasonStopping
 	}
 	return v
 }
@@ -109,7 +109,7 @@ func (s State) Suspension() *agent.Suspension {
 	why := s.reasons()
 	v := &agent.Suspension{
 		ID: w.ID, Kind: why.kind(), Initiator: w.By, Cause: w.Cause, Reason: w.Reason, Turn: w.Turn, Since: w.At, Held: s.Holds.List,
-		Expires: why.expires(), Owner: why.owner(),
+		Expires: why.expires(), Owner: why.owner(), ResumeBy: s.resumeBy(),
 	}
 	if w.Resting {
 		v.Since = s.Rest.Since

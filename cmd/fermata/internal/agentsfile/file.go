@@ -131,7 +131,7 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 }
 
 // positive are fields whose zero is no number that anybody means: it would be the default.
-var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools", "daemon.every", "daemon.queue"}
+var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools", "resume_within", "daemon.every", "daemon.queue"}
 
 // isZero reports whether a field, with a dot before one of a part, is written as a zero.
 func isZero(n *yaml.Node, path string) bool {

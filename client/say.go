@@ -71,7 +71,22 @@ func (c *Client) say(ctx context.Context, session string, command agent.Command)
 		return agent.Ack{}, fmt.Errorf("saying %s to session %s: %w", command.Verb(), session, err)
 	}
 	defer leave()
-	return signals.Say(ctx, c.temporal, session, command)
+	ack, err := signals.Say(ctx, c.temporal, session, command)
+	return ack, c.withStatus(ctx, session, err)
+}
+
+// withStatus adds how a run ended to a refusal of the server's, which does not know: no
+// worker saw the verb. If that can't be learned, the refusal stays as it is.
+func (c *Client) withStatus(ctx context.Context, session string, refusal error) error {
+	var e *agent.Error
+	if !errors.As(refusal, &e) || e.Code != agent.Closed || e.Status != "" {
+		return refusal
+	}
+	d, err := c.temporal.DescribeWorkflowExecution(ctx, session, "")
+	if info := d.GetWorkflowExecutionInfo(); err == nil && info != nil && !open(info) {
+		e.Status = listed(info).Status
+	}
+	return refusal
 }
 
 // checkCommand returns the size of a verb's payload in bytes.

@@ -20,9 +20,16 @@ var errCompleted = serviceerror.NewNotFound("workflow execution already complete
 // The server tells in two ways that a verb came too late (HX-86).
 func TestAVerbThatComesTooLate(t *testing.T) {
 	for _, late := range []error{errCompleted, serviceerror.NewNotFound("workflow update was aborted by closing workflow")} {
-		f := &fake{update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, late }}
+		f := &fake{
+			update: func(context.Context, string, agent.Command) (agent.Ack, error) { return agent.Ack{}, late },
+			describe: func(string, string) (*workflowpb.WorkflowExecutionInfo, error) {
+				return execution(t, "trip-42", "01a1", completed, agent.Memo{V: 1, Status: agent.Stopped}, nil), nil
+			},
+		}
 		_, err := (&Run{client: New(f, nil), Session: "trip-42", ID: "01a1"}).Interrupt(t.Context(), "")
-		require.ErrorIs(t, err, agent.Closed)
+		var e *agent.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, []any{agent.Closed, agent.Stopped}, []any{e.Code, e.Status})
 	}
 }
 

@@ -5,19 +5,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// A run whose worker was killed is running, for whoever lists it: a crash is no
-// status (HX-52).
+// A run whose worker was killed in a call is running, for whoever describes or lists it,
+// also when Temporal has given up the call. The next worker goes on, and nothing in the
+// log tells of a rest: a crash is no status (HX-52).
 func TestACrashIsNoStatus(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	c := newCell(t, "crash")
 	w := startWorker(t, c.addr, c.queue, c.dir)
-	run, err := c.Start(t.Context(), "tester", "pay all", nil)
+	run, err := c.Start(t.Context(), "helper", "help", nil)
 	require.NoError(t, err)
 	for e, err := range run.Follow(t.Context(), 0) {
 		require.NoError(t, err)
@@ -26,18 +31,48 @@ func TestACrashIsNoStatus(t *testing.T) {
 		}
 	}
 	kill(w)
-	require.Eventually(t, func() bool { // visibility follows a little later
-		listed := agent.Status("")
-		for l, err := range c.List(t.Context(), client.Filter{Query: "WorkflowId = '" + run.Session + "'"}) {
-			require.NoError(t, err)
-			listed = l.Status
+	require.Equal(t, 1, c.begun(t, run), "nobody knows of the crash yet")
+	require.Equal(t, agent.Running, c.described(t, run))
+	require.Eventually(t, func() bool { return c.begun(t, run) == 0 }, patience, 50*time.Millisecond)
+	require.Equal(t, agent.Running, c.described(t, run))
+	for l, err := range c.List(t.Context(), client.Filter{Query: "WorkflowId = '" + run.Session + "'"}) {
+		require.NoError(t, err)
+		require.Equal(t, agent.Running, l.Status)
+	}
+	startWorker(t, c.addr, c.queue, c.dir)
+	require.Equal(t, agent.Completed, waitFor(t, run).Status)
+	for e, err := range run.Follow(t.Context(), 0) {
+		require.NoError(t, err)
+		require.NotContains(t, []agent.EventType{agent.RunSuspended, agent.RunResumed, agent.HoldLaid}, e.Type)
+	}
+}
+
+// begun counts the activities of a run that a worker has begun, as Temporal knows it.
+func (c *cell) begun(t *testing.T, run *client.Run) (n int) {
+	t.Helper()
+	d, err := dial(t, shared(t)).DescribeWorkflowExecution(t.Context(), run.Session, run.ID)
+	require.NoError(t, err)
+	for _, a := range d.GetPendingActivities() {
+		if a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
+			n++
 		}
-		return listed == agent.Running
-	}, patience, 20*time.Millisecond)
+	}
+	return n
+}
+
+// described is the status that Temporal itself has of a run; its workflow is open.
+func (c *cell) described(t *testing.T, run *client.Run) (s agent.Status) {
+	t.Helper()
+	d, err := dial(t, shared(t)).DescribeWorkflowExecution(t.Context(), run.Session, run.ID)
+	require.NoError(t, err)
+	info := d.GetWorkflowExecutionInfo()
+	require.Equal(t, enums.WORKFLOW_EXECUTION_STATUS_RUNNING, info.GetStatus())
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(info.GetSearchAttributes().GetIndexedFields()[agent.AttrStatus], &s))
+	return s
 }
 
 // A time for which a run is parked may come while nobody works: the next worker
-// lets the run go on (HL-81).
+// lets the run go on. It asks no model before (HL-81, HA-111).
 func TestATimeThatComesWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	def, script := agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "done"})

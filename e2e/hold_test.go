@@ -63,7 +63,7 @@ func block(begun chan<- string) tool.Tool {
 
 // An interrupt stops the model's stream and keeps what it said; the next request
 // ends with a note that is not stored (HL-29, HX-15, HX-18, HX-20, HX-51, PA-13,
-// PA-24).
+// PA-24). Why stands in the status and in the events (HX-94).
 func TestInterruptAModel(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(
@@ -84,9 +84,21 @@ func TestInterruptAModel(t *testing.T) {
 	messages, err := s.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.NotContains(t, messagesText(messages), "You were suspended")
+	require.Equal(t, "go", messages[0].TextOf(), "what was said first is not lost")
 	require.True(t, messages[1].Partial)
 	require.Contains(t, messages[1].TextOf(), "I")
 	require.Contains(t, messagesText(messages), "go on, briefly")
+	var why []string
+	for e, err := range run.Follow(t.Context(), 0) {
+		require.NoError(t, err)
+		if e.Type == agent.HoldLaid {
+			why = append(why, e.Hold.Reason)
+		}
+		if e.Type == agent.RunSuspended {
+			why = append(why, e.Suspension.Reason)
+		}
+	}
+	require.Equal(t, []string{"the client rings", "the client rings"}, why)
 }
 
 func messagesText(messages []agent.Message) (text string) {
@@ -293,7 +305,7 @@ func TestStop(t *testing.T) {
 }
 
 // What can't be told is shown: a signal that is refused changes nothing else
-// (HL-40, HX-30).
+// (HL-40, HX-30, PA-18).
 func TestRefusedSignalsAreShown(t *testing.T) {
 	t.Parallel()
 	begun := make(chan string, 1)

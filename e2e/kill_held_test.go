@@ -27,6 +27,7 @@ func heldScript() *testsuite.Script {
 	return testsuite.NewScript(
 		testsuite.Reply{Match: `\Aask`, Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})},
 		testsuite.Reply{Match: "You were suspended", Calls: call("pay", map[string]any{"n": 1})},
+		testsuite.Reply{Match: `\Abuy`, Calls: call("pay", map[string]any{"n": 800})},
 		testsuite.Reply{Match: `\Alead`, Calls: []testsuite.Call{{Tool: "subagent__helper", Arguments: work}, {Tool: "subagent__helper", Arguments: work}}},
 		testsuite.Reply{Match: `\Ahelp`, Calls: call("linger", map[string]any{})},
 		testsuite.Reply{Match: "You are being stopped", Text: `{"summary":"half of it"}`, Delay: 50 * time.Millisecond},
@@ -36,6 +37,7 @@ func heldScript() *testsuite.Script {
 func heldAgents() []agent.Definition {
 	return []agent.Definition{
 		{Name: "asker", Model: "held", Tools: []string{agent.AskUserTool, "pay"}},
+		{Name: "buyer", Model: "held", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}, Reason: "It costs."}}},
 		{Name: "lead", Model: "held", Agents: []agent.SubAgent{{Agent: "helper", Tools: []string{"linger"}}}},
 		{Name: "helper", Model: "held", Tools: []string{"linger"}},
 	}
@@ -70,6 +72,49 @@ func waitFor(t *testing.T, run *client.Run) *agent.Outcome {
 	o, err := run.Wait(ctx)
 	require.NoError(t, err)
 	return o
+}
+
+// An open approval stands in the event that tells of it and in the status
+// with the same content. All of it outlives the worker, and the call is made once
+// (HX-54, HX-55).
+func TestAnApprovalOutlivesItsWorker(t *testing.T) {
+	t.Parallel()
+	c := newCell(t, "kill-approval")
+	run, err := c.Start(t.Context(), "buyer", "buy", nil)
+	require.NoError(t, err)
+	w := startWorker(t, c.addr, c.queue, c.dir)
+	require.Equal(t, agent.Suspended, waitFor(t, run).Status)
+	q := c.asked(t, run)
+	require.Equal(t, []any{"q-1", agent.Approval, "Run pay? It costs."}, []any{q.ID, q.Type, q.Text})
+	require.Equal(t, []string{"t1.1", "pay"}, []string{q.Call.ID, q.Call.Tool})
+	require.JSONEq(t, `{"n":800}`, string(q.Call.Arguments))
+	kill(w)
+	startWorker(t, c.addr, c.queue, c.dir)
+	require.Equal(t, q, c.asked(t, run))
+	_, err = c.Approve(t.Context(), q, nil)
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, waitFor(t, run).Status)
+	written, err := os.ReadFile(filepath.Join(c.dir, "journal"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(written), "\n"), "paid once")
+}
+
+// asked is the one request of a run, which event and status tell alike.
+func (c *cell) asked(t *testing.T, run *client.Run) agent.Request {
+	t.Helper()
+	st, err := run.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Suspended, st.Status)
+	require.Len(t, st.Suspension.Requests, 1)
+	var told []agent.Request
+	for e, err := range c.Events(t.Context(), run.Session, nil) {
+		require.NoError(t, err)
+		if e.Type == agent.RequestOpened {
+			told = append(told, *e.Request)
+		}
+	}
+	require.Equal(t, told, st.Suspension.Requests)
+	return told[0]
 }
 
 // A run that waits for an answer loses nothing when its worker is killed, however

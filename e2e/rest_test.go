@@ -17,7 +17,8 @@ import (
 // session's name alone (OA-29, PA-78). Session and run are the same before and
 // after (OA-37, OA-38), turns go on to have checkpoints (OA-40), of which no
 // listing of suspensions has any and the other way round (OA-56), and what has
-// ended or never was can't be resumed (OA-75).
+// ended, as the refusal tells, or never was can't be resumed (HX-86, OA-75). A
+// question that the model asks names no failure (PA-02).
 func TestARestKeepsItsNames(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
@@ -32,6 +33,7 @@ func TestARestKeepsItsNames(t *testing.T) {
 	require.Positive(t, rest.Usage.Input)
 	q := rest.Suspension.Requests[0]
 	require.Equal(t, []string{run.Session, run.ID, "q-1", "Where to?"}, []string{q.Session, q.Run, q.ID, q.Text})
+	require.Equal(t, []any{agent.BySelf, "question", agent.Code("")}, []any{rest.Suspension.Initiator, rest.Suspension.Cause, q.Cause}, "no failure is behind it")
 	turns := s.turns(t, run.Session)
 	require.Equal(t, []int{1, 0}, turns, "the second turn waits")
 	require.Equal(t, []string{"q-1"}, s.asked(t, run.Session))
@@ -51,7 +53,9 @@ func TestARestKeepsItsNames(t *testing.T) {
 	require.Empty(t, s.asked(t, run.Session))
 
 	_, err = found.Resume(t.Context(), nil)
-	require.ErrorIs(t, err, agent.Closed)
+	var refused *agent.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, []any{agent.Closed, agent.Completed}, []any{refused.Code, refused.Status})
 	_, err = signals.Say(t.Context(), s.temporal, "nobody-"+s.queue, agent.ResumeOrder{})
 	require.ErrorIs(t, err, agent.NotFound)
 	_, err = other.Get(t.Context(), "nobody-"+s.queue)

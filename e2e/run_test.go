@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
@@ -68,12 +69,13 @@ func TestWhatATurnCosts(t *testing.T) {
 	}
 }
 
-// The next run of a session knows what was said in those before (HX-02, OA-84,
-// OA-86, HA-25, HA-32, HA-99, HA-101).
+// The next run of a session knows what was said in those before, and each is recorded
+// with its status and times (HX-02, HX-03, OA-84, OA-86, HA-25, HA-32, HA-99, HA-101).
 func TestASessionGoesOn(t *testing.T) {
 	t.Parallel()
 	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
 	s := setup(t, agent.Definition{}, script)
+	begun := time.Now().Add(-time.Minute)
 	first, out := s.run(t, "first", &client.StartOptions{Session: "goes-on"})
 	require.Equal(t, "one", out.Text)
 	second, out := s.run(t, "second", &client.StartOptions{Session: "goes-on"})
@@ -89,6 +91,15 @@ func TestASessionGoesOn(t *testing.T) {
 
 	_, out = s.run(t, "third", &client.StartOptions{Session: "goes-on", Carry: agent.CarryReset})
 	require.Equal(t, "one", out.Text, "a run that begins anew knows nothing of before")
+
+	runs, err := s.Runs(t.Context(), "goes-on")
+	require.NoError(t, err)
+	require.Equal(t, []string{first.ID, second.ID, out.Run}, []string{runs[0].Run, runs[1].Run, runs[2].Run})
+	for i, r := range runs {
+		require.Equal(t, []any{agent.Completed, 1}, []any{r.Status, r.Turns})
+		require.WithinRange(t, r.Started, begun, r.Ended)
+		require.False(t, i > 0 && r.Started.Before(runs[i-1].Ended), "one after the other")
+	}
 }
 
 func TestUnknownAgentAndWrongInput(t *testing.T) {

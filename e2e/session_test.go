@@ -185,6 +185,9 @@ func TestForkInPlace(t *testing.T) {
 	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
 	require.EqualValues(t, 3, l.paid.Load())
 	s.keep(t, "forked", fork.Session, fork.ID)
+	left, err := s.Checkpoints(t.Context(), run.Session, &client.PointsOptions{Run: run.ID})
+	require.NoError(t, err)
+	require.Equal(t, page.Items, left.Items, "the branch that was left has its checkpoints")
 
 	runs, err := s.Runs(t.Context(), run.Session)
 	require.NoError(t, err)
@@ -237,6 +240,8 @@ func TestRetryAfterEveryFailure(t *testing.T) {
 			s := setup(t, c.def, testsuite.NewScript(c.replies...), l.tool())
 			run, out := s.run(t, "pay two", &client.StartOptions{Limits: c.limits})
 			require.Equal(t, c.code, out.Error.Code)
+			_, err := run.Resume(t.Context(), nil)
+			require.ErrorIs(t, err, agent.Closed)
 			anew, err := s.Retry(t.Context(), run.Session, nil)
 			require.NoError(t, err)
 			require.Len(t, anew.Kept, int(l.paid.Load()), "%+v", anew.Plan)
@@ -449,7 +454,7 @@ func TestTheStoreFailsAtASuspension(t *testing.T) {
 }
 
 // The state that an older version of an agent has kept is migrated for the newer
-// (OA-105).
+// (OA-105), and its next run has it (HX-02).
 func TestStateIsMigrated(t *testing.T) {
 	t.Parallel()
 	l := &till{}

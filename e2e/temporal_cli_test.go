@@ -31,7 +31,8 @@ func (s *stage) cli(t *testing.T, args ...string) (out []byte, err error) {
 }
 
 // Whoever has no program of ours starts, asks and reads with the plain temporal
-// command, and what it prints is what docs/wire.md says (HX-10).
+// command, and what it prints is what docs/wire.md says (HX-10). A start that is wrong is a
+// run that fails (HA-150).
 func TestPlainTemporalCommand(t *testing.T) {
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(

@@ -64,6 +64,10 @@ func TestConditionsThatCantBeMeant(t *testing.T) {
 		require.NotNil(t, refusal, data)
 		require.Equal(t, agent.InvalidInput, refusal.Code, data)
 		require.Equal(t, "park."+path, refusal.Path, "%s: %v", data, refusal)
+		_, _, told := DecodeParking([]byte(`{"reason":"later","conditions":` + data + `}`))
+		require.NotNil(t, told, data)
+		require.Equal(t, agent.InvalidInput, told.Code, data)
+		require.Equal(t, "conditions."+path, told.Path, "%s: %v", data, told)
 	}
 }
 

@@ -57,6 +57,8 @@ func TestVerbsThatCantBeMeant(t *testing.T) {
 		{agent.Send, `{"text":"` + strings.Repeat("x", 1<<20) + `"}`, agent.TooLarge, ""},
 		{agent.Answer, `{"text":"Rome"}`, agent.InvalidInput, "request"},
 		{agent.Answer, `{"request":"q-7"}`, agent.InvalidInput, "text"},
+		{agent.Answer, `{"request":"q-7","text":""}`, agent.InvalidInput, "text"},
+		{agent.Answer, `{"request":"q-7","text":"  \n"}`, agent.InvalidInput, "text"},
 		{agent.Answer, `{"request":"q-7","text":"Rome","choice":0}`, agent.InvalidInput, "text"},
 		{agent.Answer, `{"request":"q-7","choice":1,"data":{}}`, agent.InvalidInput, "text"},
 		{agent.Answer, `{"request":"q-7","text":"a","choice":1,"data":{}}`, agent.InvalidInput, "text"},

@@ -105,7 +105,7 @@ func TestAPauseAtAnyStepChangesNothing(t *testing.T) {
 
 // A cancel ends a run at every step, also while it asks, waits or is about to
 // (PA-37, PA-40); whatever is said after it changes nothing (PA-36), and nothing
-// can be resumed (PA-35).
+// can be resumed (PA-35, PA-95).
 func TestACancelAtAnyStepEndsTheRun(t *testing.T) {
 	_, steps := tell(t, true, -1, nil)
 	for _, prompt := range []bool{true, false} {

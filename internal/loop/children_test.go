@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -108,5 +109,24 @@ func TestADecisionIsPassedOnToARunBelow(t *testing.T) {
 		require.Equal(t, code, agent.CodeOf(err), below)
 		passed := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(PassOn); return ok })
 		require.Equal(t, code == "", passed, below)
+	}
+}
+
+// A child has the tools that its parent has, or those that its entry lists, and of them
+// none that is beyond the ceiling of an ancestor (HA-97).
+func TestAChildHasNoToolBeyondItsAncestors(t *testing.T) {
+	for entry, want := range map[string][]string{``: {"add"}, `,"tools":["pay"]`: {"pay"}, `,"tools":["*"]`: {"add", "pay"}} {
+		parent := played(t, `begin go`, `opened {"ceiling":["add","pay","subagent__*"],"agents":[{"agent":"b"`+entry+`}],"toolset":[{"name":"add"}]}`)
+		_, effects, err := Step(parent.state, Moment{At: parent.now}, parent.input("calls", `subagent__b {"task":"one"}`))
+		require.NoError(t, err)
+		i := slices.IndexFunc(effects, func(e Effect) bool { _, starts := e.(StartChild); return starts })
+		birth, err := json.Marshal(effects[i].(StartChild).Birth)
+		require.NoError(t, err)
+		child := played(t, `born `+string(birth), `opened {"toolset":[{"name":"add"},{"name":"pay"},{"name":"wipe"}]}`)
+		var has []string
+		for _, tool := range child.state.Spec.Toolset {
+			has = append(has, tool.Name)
+		}
+		require.Equal(t, want, has, entry)
 	}
 }

@@ -57,6 +57,7 @@ func TestFaults(t *testing.T) {
 		{"output is no schema", sound + "    output: 7\n", []string{"fermata.yaml:4: agents.a.output wants a JSON Schema, such as {type: object, properties: {…}}"}},
 		{"output of no properties", sound + "    output: {type: object, properties: 3}\n", []string{"fermata.yaml:4: agents.a.output.properties wants names, each with a JSON Schema below"}},
 		{"no time", sound + "    model_timeout: 0s\n", []string{"fermata.yaml:4: agents.a.model_timeout must be more than 0; leave it out for the default"}},
+		{"no age", sound + "    resume_within: 0s\n", []string{"fermata.yaml:4: agents.a.resume_within must be more than 0; leave it out for the default"}},
 		{"less than no time", sound + "    model_timeout: -3s\n", []string{"fermata.yaml:4: agent a: model_timeout must be positive"}},
 		{"rule for nobody", sound + "    rules: [{do: ask, tools: [fs_write]}]\n", []string{`fermata.yaml:4: agents.a.rules[0].tools[0]: no agent of this file has the tool "fs_write"; the rule would hold nothing back`}},
 		{"agent twice", sound + "  a:\n    model: script:script.yaml\n", []string{"fermata.yaml:4: agents.a is there already, in line 2"}},

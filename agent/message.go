@@ -72,9 +72,11 @@ type Part struct {
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 	// Phase is a provider's own word for what a text is for, given back to it.
-	Phase  string      `json:"phase,omitempty"`
-	Call   *ToolCall   `json:"call,omitempty"`
-	Result *ToolResult `json:"result,omitempty"`
+	Phase string `json:"phase,omitempty"`
+	// ProviderID is a provider's own name for its thinking, given back with Signature.
+	ProviderID string      `json:"provider_id,omitempty"`
+	Call       *ToolCall   `json:"call,omitempty"`
+	Result     *ToolResult `json:"result,omitempty"`
 }
 
 // ToolCall is what the model asked for.
@@ -152,7 +154,7 @@ func (m Message) ToolCalls() []ToolCall {
 func (m Message) Size() int {
 	n := len(m.ID) + len(m.Model) + len(m.Maker) + len(m.By)
 	for _, p := range m.Parts {
-		n += len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Phase)
+		n += len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID)
 		if p.Call != nil {
 			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
 		}

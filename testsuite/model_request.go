@@ -172,7 +172,7 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 			r := a.question()
 			r.Messages = append(r.Messages,
 				agent.Message{Role: agent.RoleAssistant, Model: by + "/" + a.o.Model, Parts: []agent.Part{
-					{Type: agent.PartThinking, Text: "I should look.", Signature: signature}, madeCall("t1.1", "now", `{}`)}},
+					{Type: agent.PartThinking, Text: "I should look.", Signature: signature, ProviderID: "rs_1"}, madeCall("t1.1", "now", `{}`)}},
 				resultOf("t1.1", "now", agent.CallOK, "12:00"))
 			return r
 		})

@@ -19,6 +19,12 @@ var update = flag.Bool("update", false, "write testdata")
 
 var call, result, assistant, thought, said = standin.Called, standin.Result, standin.Assistant, standin.Thought, standin.Said
 
+// under is thinking with the id that the provider gave it.
+func under(id string, p agent.Part) agent.Part {
+	p.ProviderID = id
+	return p
+}
+
 const sol = "openai/gpt-6-sol"
 
 var (
@@ -32,7 +38,7 @@ var (
 // conversation has turns of every kind, over two runs whose calls count from one.
 var conversation = []agent.Message{
 	agent.TextMessage(agent.RoleUser, "How is Rome?"),
-	assistant(sol, thought("I should look.", "b2xk"), said("Let me look."), call("t1.1", "weather", `{"city":"Rome"}`), call("t1.2", "now", "")),
+	assistant(sol, under("rs_1", thought("I should look.", "b2xk")), said("Let me look."), call("t1.1", "weather", `{"city":"Rome"}`), call("t1.2", "now", "")),
 	agent.TextMessage(agent.RoleUser, "In Celsius, please."), // said while the tools ran
 	{Role: agent.RoleTool, Parts: []agent.Part{result("t1.1", "weather", agent.CallOK, "21 °C"), result("t1.2", "now", agent.CallFailed, "no clock")}},
 	assistant(sol, said("Mild."), said(" Very."), thought("nothing follows", "eA==")),

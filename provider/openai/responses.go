@@ -67,6 +67,15 @@ type responseFunction struct {
 	Strict bool `json:"strict"`
 }
 
+// reasoningItem is a thought that goes back. It has no id if the server gave none, as
+// some that imitate the form do: one of ours would be looked up.
+type reasoningItem struct {
+	Type      string     `json:"type"`
+	ID        string     `json:"id,omitempty"`
+	Summary   []struct{} `json:"summary"`
+	Encrypted string     `json:"encrypted_content"`
+}
+
 // responseItems puts a conversation in the form of Responses.
 func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemUnionParam {
 	var out []responses.ResponseInputItemUnionParam
@@ -107,9 +116,8 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 	for _, p := range msg.Parts {
 		switch {
 		case p.Type == agent.PartThinking && same && p.Signature != "":
-			// Without its id, which would be looked up among what is stored.
-			item := param.Override[responses.ResponseReasoningItemParam](map[string]any{
-				"type": "reasoning", "summary": []any{}, "encrypted_content": p.Signature,
+			item := param.Override[responses.ResponseReasoningItemParam](reasoningItem{
+				Type: "reasoning", ID: p.ProviderID, Summary: []struct{}{}, Encrypted: p.Signature,
 			})
 			pending = append(pending, responses.ResponseInputItemUnionParam{OfReasoning: &item})
 		case p.Type == agent.PartText && !blank(p.Text):
@@ -232,8 +240,11 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 	}
 	it := r.spoken(at, signature)
 	for i, p := range it.parts {
-		if p.Type == agent.PartText {
+		switch {
+		case p.Type == agent.PartText:
 			it.parts[i].Phase = string(item.Phase)
+		case p.Type == agent.PartThinking && signature != "":
+			it.parts[i].ProviderID = item.ID
 		}
 	}
 	if item.Type == "function_call" {

@@ -56,7 +56,7 @@ var responseReplies = []struct {
 		added(1, functionCall("call_a", "weather", "")), written("function_call_arguments", 1, `{"city":`), added(2, functionCall("call_b", "now", "")),
 		done(2, functionCall("call_b", "now", "")), written("function_call_arguments", 1, `"Rome"}`), done(1, functionCall("call_a", "weather", `{"city":"Rome"}`)),
 		ended("completed", "")},
-	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Look it up.", Signature: "d2hvbGU="},
+	want: model.Reply{Parts: []agent.Part{{Type: agent.PartThinking, Text: "Look it up.", Signature: "d2hvbGU=", ProviderID: "rs"},
 		model.Call("call_a", "weather", `{"city":"Rome"}`), model.Call("call_b", "now", "")}, Finish: model.FinishCalls, Usage: plainUsage},
 }, {
 	name:   "text whose item never comes",
@@ -120,7 +120,7 @@ func TestWholeResponse(t *testing.T) {
 		"usage":{"input_tokens":10,"output_tokens":25,"total_tokens":35}}`))
 	reply, h := standin.Reply(t, m, ask("Hello"))
 	standin.Same(t, "whole", reply, &model.Reply{
-		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA=="}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
+		Parts:  []agent.Part{{Type: agent.PartThinking, Text: "Hm.", Signature: "eA==", ProviderID: "rs"}, said("Hello"), model.Call("a", "f", `{"n":1}`)},
 		Finish: model.FinishCalls, Usage: plainUsage,
 	}, h)
 }

@@ -10,7 +10,7 @@ import type {
   ChatCompletionCreateParamsStreaming,
   ChatCompletionMessageParam,
 } from "openai/resources/chat/completions";
-import type { ResponseCreateParamsStreaming, ResponseInputItem } from "openai/resources/responses/responses";
+import type { ResponseCreateParamsStreaming } from "openai/resources/responses/responses";
 
 // DeepSeek and Kimi want the thinking of their models back.
 type Thinking = ChatCompletionAssistantMessageParam & { reasoning_content: string };
@@ -19,12 +19,7 @@ export type chat = Omit<ChatCompletionCreateParamsStreaming, "messages"> & {
   messages: (ChatCompletionMessageParam | Thinking)[];
 };
 
-// Reasoning goes back without its id, which the server would look up among what it stores.
-type Reasoning = { type: "reasoning"; summary: []; encrypted_content: string };
-
-export type responses = Omit<ResponseCreateParamsStreaming, "input"> & {
-  input: (ResponseInputItem | Reasoning)[];
-};
+export type responses = ResponseCreateParamsStreaming;
 
 // Models up to Claude Opus 4.6 take a temperature, which the package has left out since.
 export type messages = MessageCreateParamsStreaming & { temperature?: number };

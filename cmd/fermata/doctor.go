@@ -292,6 +292,8 @@ func (d *doctor) checkModels(ctx context.Context) {
 	}
 	for _, s := range d.file.AskModels(ctx) {
 		switch {
+		case agent.CodeOf(s.Err) == agent.ProviderAuth:
+			d.failed("model", s.Err, "set the variable of api_key_env in models."+s.Name+" to a key that the server knows")
 		case s.Err != nil:
 			d.failed("model", s.Err, "start the server, or correct base_url of models."+s.Name)
 		case s.Missing:

@@ -24,7 +24,8 @@ type ModelState struct {
 	Listed int
 	// Missing tells that the model is not among them.
 	Missing bool
-	Err     error // why nothing answered
+	// Err is why nothing answered, or that the server refused the key (agent.ProviderAuth).
+	Err error
 }
 
 // maxList bounds what is read of a list of models.
@@ -73,9 +74,24 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 		return
 	}
 	defer res.Body.Close()
-	if e.Provider == providerOpenAI && res.StatusCode == http.StatusOK {
+	switch {
+	case e.Provider != providerOpenAI: // it was not given its key
+	case res.StatusCode == http.StatusOK:
 		s.count(io.LimitReader(res.Body, maxList), e.Model)
+	case res.StatusCode == http.StatusUnauthorized:
+		s.Err = s.unknown(e.KeyEnv)
 	}
+}
+
+// unknown tells that the server refused the key, or misses one.
+func (s *ModelState) unknown(env string) error {
+	switch {
+	case env == "":
+		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
+	case os.Getenv(env) == "":
+		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and %s is not set", s.Name, s.URL, env)
+	}
+	return agent.Errorf(agent.ProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)
 }
 
 // silent tells that nothing answered. The client's own error repeats the URL.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 )
 
@@ -46,4 +47,28 @@ models:
 	require.ErrorContains(t, s[1].Err, "gone: nothing answers at http://"+gone.Addr().String()+": dial tcp")
 	require.Equal(t, agentsfile.ModelState{Name: "here", URL: lists.URL + "/v1", Listed: 2}, s[2])
 	require.Equal(t, agentsfile.ModelState{Name: "other", URL: lists.URL + "/v1/", Listed: 2, Missing: true}, s[3])
+}
+
+// A server that refuses the key answers nothing else.
+func TestServersThatRefuseTheKey(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refuses.Close()
+	t.Setenv("WRONG_KEY", "sk-that-nobody-knows")
+	t.Setenv("NO_KEY", "")
+	write(t, `agents:
+  a: {model: keyless, fallbacks: [other, unset, wrong]}
+models:
+  keyless: {provider: openai, model: m, base_url: "`+refuses.URL+`"}
+  other: {provider: anthropic, model: m, base_url: "`+refuses.URL+`", api_key_env: WRONG_KEY}
+  unset: {provider: openai, model: m, base_url: "`+refuses.URL+`", api_key_env: NO_KEY}
+  wrong: {provider: openai, model: m, base_url: "`+refuses.URL+`", api_key_env: WRONG_KEY}
+`)
+	f, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+	require.NoError(t, err)
+	s := f.AskModels(t.Context())
+	require.EqualError(t, s[0].Err, "keyless: "+refuses.URL+" wants a key, and api_key_env of models.keyless names none")
+	require.NoError(t, s[1].Err, "it was not given its key")
+	require.EqualError(t, s[2].Err, "unset: "+refuses.URL+" wants a key, and NO_KEY is not set")
+	require.EqualError(t, s[3].Err, "wrong: "+refuses.URL+" refused the key in WRONG_KEY")
+	require.Equal(t, agent.ProviderAuth, agent.CodeOf(s[3].Err))
 }

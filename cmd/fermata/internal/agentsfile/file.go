@@ -124,14 +124,15 @@ func (f *File) checkAgent(c *checker, e entry, def agent.Definition) {
 	}
 	for _, name := range positive {
 		if n := e.at(name); n != e.key && isZero(e.value, name) {
-			c.add(agent.InvalidInput, n, "agents.%s.%s must be more than 0; leave it out for the default", e.name, name)
+			c.add(agent.InvalidInput, n, "agents.%s.%s is zero; leave it out instead", e.name, name)
 		}
 	}
 	c.output(e, "output", def.Output)
 }
 
 // positive are fields whose zero is no number that anybody means: it would be the default.
-var positive = []string{"model_timeout", "model_silence", "model_attempts", "max_output_tokens", "parallel_tools", "resume_within", "daemon.every", "daemon.queue"}
+// Times of zero are refused when they are read.
+var positive = []string{"model_attempts", "max_output_tokens", "parallel_tools", "daemon.queue"}
 
 // isZero reports whether a field, with a dot before one of a part, is written as a zero.
 func isZero(n *yaml.Node, path string) bool {

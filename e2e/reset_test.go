@@ -32,7 +32,7 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			tasks := f.tasks(t, run.Session)
 			_, err = f.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
 				Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
-				WorkflowTaskFinishEventId: to(tasks), ResetReapplyType: enums.RESET_REAPPLY_TYPE_NONE,
+				WorkflowTaskFinishEventId: to(tasks), ResetReapplyExcludeTypes: []enums.ResetReapplyExcludeType{enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE},
 			})
 			require.NoError(t, err)
 			run, err = f.Get(t.Context(), run.Session)

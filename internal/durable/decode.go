@@ -141,17 +141,28 @@ func (c checker) checkScalar(v any, t reflect.Type, path string) error {
 		return nil // encoding/json knows these
 	}
 	raw, err := json.Marshal(v)
-	read := reflect.New(t)
+	read := reflect.New(t).Interface()
 	if err == nil {
-		err = json.Unmarshal(raw, read.Interface())
+		err = json.Unmarshal(raw, read)
 	}
 	switch {
 	case err != nil:
 		return refuse(path, "is wrong: %v", err)
-	case !c.own && read.Elem().IsZero() && (t == reflect.TypeFor[agent.Duration]() || t == reflect.TypeFor[time.Time]()):
+	case !c.own && noTime(read):
 		return refuse(path, "is zero; leave it out instead") // else it would mean what leaving it out means
 	}
 	return nil
+}
+
+// noTime reports whether a value is a duration or a time of zero.
+func noTime(v any) bool {
+	switch v := v.(type) {
+	case *agent.Duration:
+		return *v == 0
+	case *time.Time:
+		return v.IsZero()
+	}
+	return false
 }
 
 func (c checker) checkList(list []any, t reflect.Type, path string, depth int) error {

@@ -59,7 +59,7 @@ func (d *Deeds) behind(ctx context.Context, head store.Head, session string) (li
 }
 
 // cutOff is the last execution of the run that an execution belongs to, if it was ended
-// from outside; known tells whether Temporal knows of it. also are statuses of executions
+// from outside; known reports whether Temporal knows of it. also are statuses of executions
 // that count as well: a run that failed may not have been able to store its end.
 func (d *Deeds) cutOff(ctx context.Context, session, execution string, also ...enums.WorkflowExecutionStatus) (id string, known bool, err error) {
 	outside := append(also, enums.WORKFLOW_EXECUTION_STATUS_TERMINATED, enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT)

@@ -151,7 +151,7 @@ func (c *Client) hasFailed(ctx context.Context, session string, last agent.Recor
 		case err != nil:
 			return err
 		case info.GetFirstRunId() != last.Run:
-			return agent.Errorf(agent.Stale, "the last run of session %s is %s, of which the log has nothing; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
+			return agent.Errorf(agent.Stale, "the last run of session %s is %s, and the log has nothing of it; send a message, or fork run %s", session, info.GetFirstRunId(), last.Run)
 		case open(info):
 			todo = "end it first (stop or cancel), or fork into a new session"
 		default:

@@ -74,7 +74,7 @@ func (s *step) ordered(o agent.HoldOrder) error {
 	case o.Run != "" && o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
 	case o.Verb.Strength() == 0 && o.Verb != agent.Resume:
-		return s.refuse("an order from above has a verb that is none: %.80s", o.Verb)
+		return s.refuse("an order from above has an unknown verb: %.80s", o.Verb)
 	}
 	o = boundedOrder(o)
 	s.resumed = agent.Resumed{Cause: agent.ByParent, By: o.By}

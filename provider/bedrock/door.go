@@ -57,7 +57,7 @@ func newDoor(o *Options) *door {
 }
 
 // access is what one call is made with: the next one may have other credentials. The
-// endpoint knows the secrets, so that no fault shows them.
+// endpoint knows the secrets and cuts them out of faults.
 type access struct {
 	*model.Endpoint
 	base string

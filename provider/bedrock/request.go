@@ -65,7 +65,7 @@ func (r *request) settle(req *model.Request) {
 	}
 }
 
-// declare puts in the tools. Where there are none but the conversation has calls, those
+// declare puts in the tools. If there are none but the conversation has calls, those
 // that were called stand there: the provider demands it.
 func (r *request) declare(req *model.Request) error {
 	list := req.Tools

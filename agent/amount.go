@@ -13,7 +13,11 @@ func Amount[T ~int | ~int64](n T) T { return T(min(max(int64(n), 0), MaxAmount))
 // Sum returns the sum of two numbers, each and all of it within 0 and [MaxAmount].
 func Sum[T ~int | ~int64](a, b T) T { return Amount(Amount(a) + Amount(b)) }
 
-// Of is the cost of some tokens, rounded up to a micro-dollar. It is at most [MaxAmount].
+// perSearch is how many tokens one search counts as: a price is for a million tokens, or a
+// thousand searches.
+const perSearch = 1000
+
+// Of is the cost of some tokens and searches, rounded up to a micro-dollar. It is at most [MaxAmount].
 func (p Price) Of(u Usage) USD {
 	u = u.Bounded()
 	plain := max(0, u.Input-u.CacheRead-u.CacheWrite)
@@ -21,7 +25,7 @@ func (p Price) Of(u Usage) USD {
 	for _, one := range []struct {
 		price  USD
 		tokens int64
-	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}} {
+	}{{p.Input, plain}, {p.CacheRead, u.CacheRead}, {p.CacheWrite, u.CacheWrite}, {p.Output, u.Output}, {p.Search, Amount(u.Searches * perSearch)}} {
 		h, l := bits.Mul64(uint64(Amount(one.price)), uint64(one.tokens))
 		var carry uint64
 		low, carry = bits.Add64(low, l, 0)

@@ -27,10 +27,13 @@ func TestNoPriceOverflows(t *testing.T) {
 
 // A sum of tallies neither overflows nor falls, and is one that can be written and read.
 func TestNoSumOverflows(t *testing.T) {
-	most := Tally{math.MaxInt, math.MaxInt, Usage{math.MaxInt64, math.MaxInt64, 1, 1, 1}, math.MaxInt64, Estimate{math.MaxInt64, math.MaxInt64}}
+	most := Tally{math.MaxInt, math.MaxInt, Usage{math.MaxInt64, math.MaxInt64, 1, 1, 1, math.MaxInt64}, math.MaxInt64, Estimate{math.MaxInt64, math.MaxInt64}}
 	sum := most.Add(most)
 	require.Equal(t, []int64{MaxAmount, MaxAmount, MaxAmount, 2}, []int64{int64(sum.Agents), int64(sum.Turns), int64(sum.Cost), sum.Usage.CacheRead})
 	require.Equal(t, int64(2*MaxAmount), sum.Usage.Total())
+	require.Equal(t, int64(MaxAmount), sum.Usage.Searches)
+	require.Equal(t, 10*Dollar/1000*3, Price{Search: 10 * Dollar}.Of(Usage{Searches: 3}))
+	require.Equal(t, int64(3), Tally{}.Latest(Tally{Usage: Usage{Searches: 3}}).Usage.Searches)
 	less := Tally{-1, -1, Usage{Input: -5}, -1, Estimate{Tokens: -1}}
 	require.Equal(t, Tally{Turns: 3}, Tally{Turns: 3}.Add(less))
 	raw, err := sum.Cost.MarshalJSON()

@@ -69,7 +69,7 @@ type Tally struct {
 	Usage  Usage `json:"usage,omitzero"`
 	Cost   USD   `json:"cost_usd,omitempty"`
 	// Estimated is how much of Usage and Cost nobody has told: that of calls which broke
-	// off, and of runs that ended without a word. Estimates err on the high side.
+	// off, and of runs that ended without a report. Estimates err on the high side.
 	Estimated Estimate `json:"estimated,omitzero"`
 }
 
@@ -97,7 +97,7 @@ func (t Tally) Latest(o Tally) Tally {
 	u, v := t.Usage, o.Usage
 	return Tally{
 		max(t.Agents, o.Agents), max(t.Turns, o.Turns),
-		Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite), max(u.Reasoning, v.Reasoning)},
+		Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite), max(u.Reasoning, v.Reasoning), max(u.Searches, v.Searches)},
 		max(t.Cost, o.Cost),
 		Estimate{max(t.Estimated.Tokens, o.Estimated.Tokens), max(t.Estimated.Cost, o.Estimated.Cost)},
 	}

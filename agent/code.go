@@ -119,7 +119,7 @@ var classes = map[Code]class{
 	Internal:           {1, 500, false},
 }
 
-// Known tells whether the code is one of ours. A plain Go error that crosses an
+// Known reports whether the code is one of ours. A plain Go error that crosses an
 // activity's boundary arrives with its Go type's name as its type, which is not.
 func (c Code) Known() bool { _, ok := classes[c]; return ok }
 
@@ -139,7 +139,7 @@ func (c Code) HTTP() int {
 	return 500
 }
 
-// Retryable tells whether the same thing may succeed when it is tried again unchanged.
+// Retryable reports whether the same thing may succeed when it is tried again unchanged.
 func (c Code) Retryable() bool { return classes[c].retryable }
 
 // Help is where the code is explained.

@@ -56,7 +56,7 @@ func (w wanderer) all(v any, top bool) string {
 // more than schemas do that people write.
 const maxSchemaSteps = 10_000
 
-// ends tells whether a schema has judged a value, as far as it does not go down in
+// ends reports whether a schema has judged a value, as far as it does not go down in
 // it, within so many steps.
 func (w wanderer) ends(v any, left *int) bool {
 	if *left--; *left < 0 {

@@ -60,7 +60,7 @@ const (
 	FaultContext    FaultKind = "context_too_long" // more tokens than the model's window
 )
 
-// Retryable tells whether a later attempt, unchanged, may succeed.
+// Retryable reports whether a later attempt, unchanged, may succeed.
 func (k FaultKind) Retryable() bool {
 	switch k {
 	case FaultRateLimit, FaultOverload, FaultTransient, FaultTimeout:
@@ -84,7 +84,7 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is tells whether target is this error's code.
+// Is reports whether target is this error's code.
 func (e *Error) Is(target error) bool { c, ok := target.(Code); return ok && c == e.Code }
 
 // CodeOf returns the code of an error: [Internal] if it has none, empty for nil. It also

@@ -189,7 +189,7 @@ type Imported struct {
 	Run    string `json:"run"`    // the run there
 }
 
-// Anew tells whether the run has a first turn of its own: it does not go on in the
+// Anew reports whether the run has a first turn of its own: it does not go on in the
 // middle of one that another run has begun.
 func (s Started) Anew() bool { return s.Imported == nil }
 

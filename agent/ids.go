@@ -45,7 +45,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// CheckName tells whether name can name an agent. It returns an [InvalidInput] error.
+// CheckName reports whether name can name an agent. It returns an [InvalidInput] error.
 func CheckName(name string) error {
 	if !nameForm.MatchString(name) {
 		return Errorf(InvalidInput, "agent %q: use 1 to 32 lower-case letters, digits or '_', beginning with a letter", name).At("agent")
@@ -53,7 +53,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckTool tells whether name can name a tool: a form that every provider accepts.
+// CheckTool reports whether name can name a tool: a form that every provider accepts.
 // It returns an [InvalidInput] error.
 func CheckTool(name string) error {
 	if !toolForm.MatchString(name) {
@@ -64,7 +64,7 @@ func CheckTool(name string) error {
 
 const maxTopic = 128
 
-// CheckTopic tells whether a topic can be emitted and waited for. It returns an
+// CheckTopic reports whether a topic can be emitted and waited for. It returns an
 // [InvalidInput] error without a path.
 func CheckTopic(topic string) *Error {
 	switch {
@@ -85,7 +85,7 @@ func CallID(turn, index int) string { return fmt.Sprintf("t%d.%d", turn, index) 
 func IdempotencyKey(run, call string) string { return run + "/" + call }
 
 // Provider is the part of a model's name before its first slash, the whole
-// name where there is none: "anthropic" of "anthropic/claude-sonnet-5".
+// name if there is none: "anthropic" of "anthropic/claude-sonnet-5".
 func Provider(model string) string {
 	before, _, _ := strings.Cut(model, "/")
 	return before
@@ -127,7 +127,7 @@ func RequestID(n int) string { return fmt.Sprintf("q-%d", n) }
 // HoldID is the name of a session's n-th hold.
 func HoldID(n int) string { return fmt.Sprintf("h-%d", n) }
 
-// NamesRun tells whether what was said names a run: its id, or the first 8 or
+// NamesRun reports whether what was said names a run: its id, or the first 8 or
 // more characters of it.
 func NamesRun(said, run string) bool {
 	return said == run || len(said) >= 8 && strings.HasPrefix(run, said)

@@ -49,6 +49,7 @@ const (
 	NoteResumed Note = "resumed"
 	NoteSummary Note = "summary" // of what was said before, in its place
 	NoteEvent   Note = "event"   // an event that the run waited for
+	NotePaused  Note = "paused"  // the provider paused the reply, and the model goes on with it
 	NoteWake    Note = "wake"    // an idle daemon was woken, by its interval or by a resume that said nothing
 )
 
@@ -61,19 +62,27 @@ const (
 	PartThinking PartType = "thinking"
 	PartCall     PartType = "tool_call"
 	PartResult   PartType = "tool_result"
+	// PartServer is a step of a tool that the provider carries out itself, such as a search:
+	// its call, or what came of it. Raw has it, and Text names it for people.
+	PartServer PartType = "server_tool"
 )
 
 // Part is a piece of a message.
 type Part struct {
 	Type PartType `json:"type"`
-	Text string   `json:"text,omitempty"` // of text and thinking
+	Text string   `json:"text,omitempty"` // of text, thinking and server_tool
+	// Raw is what a provider wrote, as JSON: a whole step of its own tools, or the sources
+	// that a text cites. Only the provider that wrote it is given it back. A step without
+	// Raw was too long to keep.
+	Raw json.RawMessage `json:"raw,omitempty"`
 	// Signature and Redacted are a provider's own marks on its thinking. Only
 	// the provider that made them is given them back.
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 	// Phase is a provider's own word for what a text is for, given back to it.
 	Phase string `json:"phase,omitempty"`
-	// ProviderID is a provider's own name for its thinking, given back with Signature.
+	// ProviderID is a provider's own name for its thinking, given back with Signature, or
+	// for the text that cites the sources in Raw.
 	ProviderID string      `json:"provider_id,omitempty"`
 	Call       *ToolCall   `json:"call,omitempty"`
 	Result     *ToolResult `json:"result,omitempty"`
@@ -154,7 +163,7 @@ func (m Message) ToolCalls() []ToolCall {
 func (m Message) Size() int {
 	n := len(m.ID) + len(m.Model) + len(m.Maker) + len(m.By)
 	for _, p := range m.Parts {
-		n += len(p.Text) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID)
+		n += len(p.Text) + len(p.Raw) + len(p.Signature) + len(p.Redacted) + len(p.Phase) + len(p.ProviderID)
 		if p.Call != nil {
 			n += len(p.Call.Tool) + len(p.Call.Arguments) + len(p.Call.Malformed)
 		}
@@ -179,11 +188,14 @@ type Usage struct {
 	CacheRead  int64 `json:"cache_read_tokens"`
 	CacheWrite int64 `json:"cache_write_tokens"`
 	Reasoning  int64 `json:"reasoning_tokens"`
+	// Searches are searches of the web that the provider made itself. They are no tokens,
+	// and have a price of their own.
+	Searches int64 `json:"web_searches,omitempty"`
 }
 
 // Add returns the sum, see [Sum].
 func (u Usage) Add(v Usage) Usage {
-	return Usage{Sum(u.Input, v.Input), Sum(u.Output, v.Output), Sum(u.CacheRead, v.CacheRead), Sum(u.CacheWrite, v.CacheWrite), Sum(u.Reasoning, v.Reasoning)}
+	return Usage{Sum(u.Input, v.Input), Sum(u.Output, v.Output), Sum(u.CacheRead, v.CacheRead), Sum(u.CacheWrite, v.CacheWrite), Sum(u.Reasoning, v.Reasoning), Sum(u.Searches, v.Searches)}
 }
 
 // Total is what limits count: input and output.
@@ -244,6 +256,7 @@ const (
 	FinishCalls    Finish = "tool_calls"     // it wants tools to be called
 	FinishLength   Finish = "length"         // it was cut off at its output limit
 	FinishFiltered Finish = "content_filter" // it, or a filter, refused
+	FinishPaused   Finish = "paused"         // the provider paused a long reply; asked again, the model goes on
 	FinishFull     Finish = "full"           // it was not asked: the conversation is too long for its window
 	FinishNear     Finish = "near"           // it was not asked: it may be, by the process that has the run
 	FinishHeld     Finish = "held"           // it was given up for a hold or an end of the run

@@ -18,21 +18,23 @@ const (
 	ReasoningMedium  Reasoning = "medium"
 	ReasoningHigh    Reasoning = "high"
 	ReasoningXHigh   Reasoning = "xhigh"
+	ReasoningMax     Reasoning = "max"
 )
 
-var efforts = []Reasoning{ReasoningOff, ReasoningMinimal, ReasoningLow, ReasoningMedium, ReasoningHigh, ReasoningXHigh}
+var efforts = []Reasoning{ReasoningOff, ReasoningMinimal, ReasoningLow, ReasoningMedium, ReasoningHigh, ReasoningXHigh, ReasoningMax}
 
 // Check refuses what is no level, with [InvalidInput].
 func (r Reasoning) Check() error {
 	if r == "" || r == ReasoningAuto || slices.Contains(efforts, r) {
 		return nil
 	}
-	return Errorf(InvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, not %q", string(r)).At("reasoning")
+	return Errorf(InvalidInput, "reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not %q", string(r)).At("reasoning")
 }
 
-// Nearest is the level of has that is nearest to r, the harder one of two that
-// are as near; empty where has is. Auto and the zero value are near to none but
-// themselves. It is for adapters to providers.
+// Nearest returns the level of has that is nearest to r, the harder one of two that
+// are as near; empty if has is. Auto and the zero value are near to none but
+// themselves. Max is without bounds, so that only who names it gets it. It is for
+// adapters to providers.
 func (r Reasoning) Nearest(has []Reasoning) Reasoning {
 	want, best := slices.Index(efforts, r), Reasoning("")
 	if want < 0 {
@@ -43,6 +45,9 @@ func (r Reasoning) Nearest(has []Reasoning) Reasoning {
 		return max(d, -d)
 	}
 	for _, l := range has {
+		if l == ReasoningMax && r != l {
+			continue
+		}
 		if best == "" || distance(l) < distance(best) || distance(l) == distance(best) && slices.Index(efforts, l) > slices.Index(efforts, best) {
 			best = l
 		}

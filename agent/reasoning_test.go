@@ -18,6 +18,9 @@ func TestNearestReasoning(t *testing.T) {
 	}{
 		{"high", levels("low", "medium", "high"), "high"},
 		{"xhigh", levels("low", "medium", "high"), "high"},
+		{"xhigh", levels("low", "medium", "high", "max"), "high"}, // max is for those who ask for it
+		{"max", levels("low", "medium", "high", "xhigh"), "xhigh"},
+		{"max", levels("low", "high", "max"), "max"},
 		{"off", levels("low", "medium", "high"), "low"},
 		{"off", levels("minimal", "low"), "minimal"},
 		{"minimal", levels("off", "low", "high"), "low"}, // who asks for some is not given none
@@ -33,10 +36,10 @@ func TestNearestReasoning(t *testing.T) {
 
 // An agent says how much its model is to think (HA-50).
 func TestReasoningIsChecked(t *testing.T) {
-	for _, r := range []agent.Reasoning{"", "auto", "off", "minimal", "low", "medium", "high", "xhigh"} {
+	for _, r := range []agent.Reasoning{"", "auto", "off", "minimal", "low", "medium", "high", "xhigh", "max"} {
 		require.NoError(t, agent.Definition{Name: "a", Model: "m/x", Reasoning: r}.Check(), r)
 	}
 	err := agent.Definition{Name: "a", Model: "m/x", Reasoning: "hard"}.Check()
 	require.ErrorIs(t, err, agent.InvalidInput)
-	require.EqualError(t, err, `agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, not "hard"`)
+	require.EqualError(t, err, `agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not "hard"`)
 }

@@ -61,7 +61,7 @@ const (
 // ConfirmDigest is a rule's Confirm where the answer has to name the digest.
 const ConfirmDigest = "digest"
 
-// Covers tells whether the rule is about a tool, whatever the arguments.
+// Covers reports whether the rule is about a tool, whatever the arguments.
 func (r Rule) Covers(t ToolSpec) bool {
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {
 		return false
@@ -69,7 +69,7 @@ func (r Rule) Covers(t ToolSpec) bool {
 	return len(r.Tools) == 0 || MatchesAny(r.Tools, t.Name)
 }
 
-// MatchesAny tells whether a name is one of some names or fits one of some
+// MatchesAny reports whether a name is one of some names or fits one of some
 // patterns, of which "*" is the only sign.
 func MatchesAny(patterns []string, name string) bool {
 	for _, p := range patterns {

@@ -24,12 +24,12 @@ const (
 	Stopped    Status = "stopped"
 )
 
-// Ended tells whether the status is an end.
+// Ended reports whether the status is an end.
 func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Cancelled || s == Stopped
 }
 
-// Known tells whether the status is one of the eight.
+// Known reports whether the status is one of the eight.
 func (s Status) Known() bool {
 	return s.Ended() || s == Pending || s == Running || s == Suspending || s == Suspended
 }
@@ -169,7 +169,7 @@ func (t ToolCount) Without(before ToolCount) ToolCount {
 	return t
 }
 
-// OK tells whether the task was really finished (catalogue PA-74).
+// OK reports whether the task was really finished (catalogue PA-74).
 func (o Outcome) OK() bool { return o.Status == Completed }
 
 // Err is why the run has no answer: nil for one that was completed or stopped.

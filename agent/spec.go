@@ -9,8 +9,7 @@ import (
 )
 
 // Definition is an agent as its author writes it, in Go or in an agents file.
-// Its zero value has no name and no model and is refused; every other field has
-// a default that needs no thought.
+// Name and Model are required; every other field has a default.
 type Definition struct {
 	Name string `json:"name"`
 	// Description says what the agent is for, to people and to other agents.
@@ -86,7 +85,7 @@ type Definition struct {
 	ResumeWithin Duration `json:"resume_within,omitempty"`
 	// Compaction says how a long conversation is made to fit into the model's window.
 	Compaction Compacting `json:"compaction,omitzero"`
-	// Daemon makes the agent idle in place of ending; nil means that it ends.
+	// Daemon makes the agent idle instead of ending; nil means that it ends.
 	Daemon *Daemon `json:"daemon,omitempty"`
 	// Redact keeps what a run is asked, and what it asks, out of listings: they show
 	// neither task nor text (wire §8).
@@ -147,12 +146,15 @@ const (
 	BySubAgent ToolBy = "subagent" // a run of another agent
 )
 
-// Price is what a million tokens cost. Zero prices are unknown or free.
+// Price is what a million tokens cost, and a thousand searches. Zero prices are unknown or
+// free.
 type Price struct {
 	Input      USD `json:"input,omitempty"`
 	Output     USD `json:"output,omitempty"`
 	CacheRead  USD `json:"cache_read,omitempty"`
 	CacheWrite USD `json:"cache_write,omitempty"`
+	// Search is for a thousand searches of the web that the provider makes itself.
+	Search USD `json:"search,omitempty"`
 }
 
 // Names of the runtime's own tools.

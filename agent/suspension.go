@@ -15,7 +15,7 @@ type Suspension struct {
 	Reason string    `json:"reason,omitempty"`
 	Turn   int       `json:"turn"`
 	Since  time.Time `json:"since"`
-	// Expires is the earliest deadline of what is open; zero where there is none.
+	// Expires is the earliest deadline of what is open; zero if there is none.
 	Expires time.Time `json:"expires,omitzero"`
 	// ResumeBy is until when a person may resume the run; zero if there is no bound (see
 	// [Definition.ResumeWithin]). What it asks is answered for as long, counted from Since.

@@ -19,7 +19,7 @@ type Trace struct {
 	Stint int64 `json:"stint,omitempty"`
 	// Turn is the turn that is on; zero between two turns.
 	Turn int `json:"turn,omitempty"`
-	// Parent is the W3C traceparent of what started the run; empty where there is none,
+	// Parent is the W3C traceparent of what started the run; empty if there is none,
 	// and in later stints.
 	Parent string `json:"parent,omitempty"`
 }
@@ -81,7 +81,7 @@ func (s Stint) resumed(run string, e Event) Stint {
 // traceForm is the W3C's traceparent, version 00.
 var traceForm = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// CheckTraceparent tells whether a text is a W3C traceparent.
+// CheckTraceparent reports whether a text is a W3C traceparent.
 func CheckTraceparent(text string) bool {
 	return traceForm.MatchString(text) && text[3:35] != strings.Repeat("0", 32) && text[36:52] != strings.Repeat("0", 16)
 }

@@ -58,7 +58,7 @@ type level struct {
 	index  int    // of the value, from 0
 }
 
-// enter notes a name, and tells whether it was there before. One name can be written
+// enter notes a name, and reports whether it was there before. One name can be written
 // in many ways.
 func (l *level) enter(text []byte) bool {
 	l.name = string(bytes.Trim(text, `"`))

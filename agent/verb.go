@@ -131,7 +131,7 @@ type AnswerOrder struct {
 type ApproveOrder struct {
 	Order
 	Request string `json:"request,omitempty"`
-	// Arguments are made in the place of the model's.
+	// Arguments replace the model's.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Always approves every further call of the tool in this run.
 	Always bool `json:"always,omitempty"`

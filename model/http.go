@@ -72,6 +72,9 @@ func (e *Endpoint) NoKey(set string) error {
 // Unreachable is the fault of a request without an answer. Check tells people
 // what to look at.
 func (e *Endpoint) Unreachable(err error, check string) error {
+	if own, ok := errors.AsType[*agent.Error](err); ok && own.Provider != nil { // a client's, see Extra
+		return e.Faultf(own.Provider.Kind, 0, 0, "%s was not asked: %s", e.name, own.Message)
+	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the rest is the URL
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,8 @@ type Info struct {
 	Window int
 	// MaxOutput is the most tokens of one reply.
 	MaxOutput int
+	// Temperature says when the model takes one: else it is not sent.
+	Temperature Temperature
 }
 
 // Request is one question to a model.
@@ -60,7 +63,7 @@ type Request struct {
 
 // Reply is a model's whole answer.
 type Reply struct {
-	// Parts are text, thinking and tool_call, in the model's order. Ids of calls
+	// Parts are text, thinking, tool_call and server_tool, in the model's order. Ids of calls
 	// are the provider's, in ProviderID; the runtime gives its own.
 	Parts  []agent.Part
 	Finish Finish
@@ -80,6 +83,7 @@ const (
 	FinishCalls    = agent.FinishCalls
 	FinishLength   = agent.FinishLength
 	FinishFiltered = agent.FinishFiltered
+	FinishPaused   = agent.FinishPaused
 )
 
 // Delta is a piece of a reply as it comes. All fields empty is a sign of life.
@@ -185,31 +189,6 @@ func KindOf(status int) agent.FaultKind {
 	return agent.FaultTransient
 }
 
-// CallIDs gives every tool call of a conversation an id that is unique in it and
-// that every provider accepts ("call00001", "call00002" …: Mistral takes nine letters
-// or digits and nothing else), since providers repeat and omit theirs and runs of one session count their turns from one. The function
-// returned names a call of the i-th message, or the call that a result in it is for.
-func CallIDs(messages []agent.Message) func(i int, call string) string {
-	type key struct {
-		turn int // the message that asked
-		call string
-	}
-	ids := map[key]string{}
-	asked := make([]int, len(messages))
-	last, n := 0, 0
-	for i, m := range messages {
-		if calls := m.ToolCalls(); len(calls) > 0 {
-			last = i
-			for _, c := range calls {
-				n++
-				ids[key{i, c.ID}] = fmt.Sprintf("call%05d", n)
-			}
-		}
-		asked[i] = last
-	}
-	return func(i int, call string) string { return ids[key{asked[i], call}] }
-}
-
 // Call makes the part for a tool call from what a provider sent: arguments that
 // are not a JSON object are kept as they came, for the model to be told.
 func Call(providerID, tool, arguments string) agent.Part {
@@ -241,7 +220,7 @@ func (n named) Info(string) Info {
 	if n.info.Price != (agent.Price{}) {
 		known.Price = n.info.Price
 	}
-	known.Window, known.MaxOutput = max(known.Window, n.info.Window), max(known.MaxOutput, n.info.MaxOutput)
+	known.Window, known.MaxOutput = cmp.Or(n.info.Window, known.Window), cmp.Or(n.info.MaxOutput, known.MaxOutput)
 	return known
 }
 

@@ -166,6 +166,7 @@ func TestNamed(t *testing.T) {
 		"nothing better": {model.Info{}, known},
 		"a price":        {model.Info{Price: own}, model.Info{Price: own, Window: 1000, MaxOutput: 100}},
 		"sizes":          {model.Info{Window: 2000, MaxOutput: 200}, model.Info{Price: known.Price, Window: 2000, MaxOutput: 200}},
+		"smaller sizes":  {model.Info{Window: 500, MaxOutput: 50}, model.Info{Price: known.Price, Window: 500, MaxOutput: 50}},
 	} {
 		if got := model.Named(&spy{info: known}, "theirs", c.better).Info("ours"); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)

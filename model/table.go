@@ -18,6 +18,8 @@ type Table struct {
 	// Sources are the documents, and Note is what of them the rows can't say.
 	Sources []string `json:"sources"`
 	Note    string   `json:"note,omitempty"`
+	// Search is what a thousand searches cost that the provider makes itself, in US dollars.
+	Search agent.USD `json:"search,omitempty"`
 	// Models are the rows, by the provider's names.
 	Models map[string]TableRow `json:"models"`
 }
@@ -27,6 +29,10 @@ type TableRow struct {
 	// Price is in US dollars for a million tokens. A cache's price that is left out
 	// is that of the input.
 	Price agent.Price `json:"price,omitzero"`
+	// CacheHour is what writes to the cache cost that live for an hour.
+	CacheHour agent.USD `json:"cache_write_hour,omitempty"`
+	// Tiers are how much of the price other tiers of service cost, in percent.
+	Tiers map[string]int64 `json:"tiers,omitempty"`
 	// PriceUntil is the last day, in UTC, of a price that the provider has said will
 	// change; empty where it has not.
 	PriceUntil string `json:"price_until,omitempty"`
@@ -58,6 +64,37 @@ func (t Temperature) Takes(want *float64, off bool) *float64 {
 	return want
 }
 
+// Terms are what a model's price depends on besides its name. Their zero value is the
+// usual price.
+type Terms struct {
+	Tier string // of service, by the provider's word
+	Hour bool   // what is written to the cache lives for an hour
+	// ServerTools are those of the provider that the model may use.
+	ServerTools []ServerTool
+}
+
+// price is the row's on some terms; zero if it is not known.
+func (r TableRow) price(on Terms) agent.Price {
+	p := r.Price
+	if on.Hour {
+		if p.CacheWrite = r.CacheHour; r.CacheHour == 0 {
+			return agent.Price{}
+		}
+	}
+	if on.Tier != "" {
+		p = PricePercent(p, r.Tiers[on.Tier])
+	}
+	return p
+}
+
+// PricePercent is so many percent of a price. It is for adapters.
+func PricePercent(p agent.Price, percent int64) agent.Price {
+	for _, usd := range []*agent.USD{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite} {
+		*usd = *usd * agent.USD(percent) / 100
+	}
+	return p
+}
+
 // MustTable reads a table that is part of the program, and panics where it is not
 // one: a test of the adapter's sees to that. It is for adapters.
 func MustTable(data []byte) Table {
@@ -87,6 +124,11 @@ func readTable(data []byte) (Table, error) {
 				return Table{}, fmt.Errorf("%s: price_until: %w", name, err)
 			}
 		}
+		for tier, percent := range row.Tiers {
+			if percent <= 0 || tier == "" {
+				return Table{}, fmt.Errorf("%s: tier %q is %d percent of the price", name, tier, percent)
+			}
+		}
 		for _, cache := range []*agent.USD{&row.Price.CacheRead, &row.Price.CacheWrite} {
 			if *cache == 0 {
 				*cache = row.Price.Input
@@ -98,10 +140,14 @@ func readTable(data []byte) (Table, error) {
 }
 
 // Info is what is known of a model at a time; its zero value where nothing is. A
-// price whose last day has passed is not known any more: no cost is guessed.
-func (t Table) Info(name string, at time.Time) Info {
+// price whose last day has passed, or that is not known on these terms, is zero: no
+// cost is guessed.
+func (t Table) Info(name string, at time.Time, on Terms) Info {
 	row := t.Models[name]
-	info := Info{Price: row.Price, Window: row.Window, MaxOutput: row.MaxOutput}
+	info := Info{Price: row.price(on), Window: row.Window, MaxOutput: row.MaxOutput, Temperature: row.Temperature}
+	if info.Price != (agent.Price{}) && slices.Contains(on.ServerTools, WebSearch) {
+		info.Price.Search = t.Search
+	}
 	if row.PriceUntil != "" && at.UTC().Format(time.DateOnly) > row.PriceUntil {
 		info.Price = agent.Price{}
 	}

@@ -15,16 +15,35 @@ func TestTable(t *testing.T) {
 		"whole": {"price": {"input": 2, "output": 10, "cache_read": 0.1, "cache_write": 2.5}, "window": 1000, "max_output": 100, "reasoning": ["off", "low"]},
 		"plain": {"price": {"input": 2, "output": 10}},
 		"offer": {"price": {"input": 2, "output": 10}, "price_until": "2026-11-30", "window": 1000}}}`))
+	usual := model.Terms{}
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	whole := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2}
 	plain := agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: 2 * agent.Dollar, CacheWrite: 2 * agent.Dollar}
-	require.Equal(t, model.Info{Price: whole, Window: 1000, MaxOutput: 100}, table.Info("whole", now))
-	require.Equal(t, model.Info{Price: plain}, table.Info("plain", now), "a cache's price that is not named")
-	require.Equal(t, model.Info{}, table.Info("unknown", now))
+	require.Equal(t, model.Info{Price: whole, Window: 1000, MaxOutput: 100}, table.Info("whole", now, usual))
+	require.Equal(t, model.Info{Price: plain}, table.Info("plain", now, usual), "a cache's price that is not named")
+	require.Equal(t, model.Info{}, table.Info("unknown", now, usual))
 
 	lastMinute := time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC)
-	require.Equal(t, plain, table.Info("offer", lastMinute).Price, "on the last day of an offer")
-	require.Equal(t, model.Info{Window: 1000}, table.Info("offer", lastMinute.Add(time.Minute)), "when an offer is over, nobody knows the price")
+	require.Equal(t, plain, table.Info("offer", lastMinute, usual).Price, "on the last day of an offer")
+	require.Equal(t, model.Info{Window: 1000}, table.Info("offer", lastMinute.Add(time.Minute), usual), "when an offer is over, nobody knows the price")
+}
+
+// A price on other terms is known or zero, and never a guess.
+func TestPriceOnTerms(t *testing.T) {
+	table := model.MustTable([]byte(`{"as_of": "2026-11-21", "sources": ["https://x"], "models": {
+		"all": {"price": {"input": 2, "output": 10, "cache_read": 0.2, "cache_write": 2.5}, "cache_write_hour": 4, "tiers": {"flex": 50, "priority": 250}, "window": 1000},
+		"plain": {"price": {"input": 2, "output": 10}, "window": 1000}}}`))
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	price := func(input, output, read, write agent.USD) agent.Price {
+		return agent.Price{Input: input * agent.Dollar / 100, Output: output * agent.Dollar / 100, CacheRead: read * agent.Dollar / 100, CacheWrite: write * agent.Dollar / 100}
+	}
+	require.Equal(t, price(200, 1000, 20, 400), table.Info("all", now, model.Terms{Hour: true}).Price)
+	require.Equal(t, price(100, 500, 10, 125), table.Info("all", now, model.Terms{Tier: "flex"}).Price)
+	require.Equal(t, price(500, 2500, 50, 1000), table.Info("all", now, model.Terms{Tier: "priority", Hour: true}).Price)
+	for _, on := range []model.Terms{{Tier: "flex"}, {Hour: true}} {
+		require.Equal(t, model.Info{Window: 1000}, table.Info("plain", now, on))
+	}
+	require.Zero(t, table.Info("all", now, model.Terms{Tier: "scale"}).Price)
 }
 
 func TestBrokenTables(t *testing.T) {
@@ -32,6 +51,7 @@ func TestBrokenTables(t *testing.T) {
 		"no JSON":       `{`,
 		"no day":        `{"as_of": "lately"}`,
 		"no last day":   `{"as_of": "2026-11-21", "models": {"x": {"price_until": "soon"}}}`,
+		"no percents":   `{"as_of": "2026-11-21", "models": {"x": {"tiers": {"flex": 0}}}}`,
 		"unknown field": `{"as_of": "2026-11-21", "models": {"x": {"prize": {}}}}`,
 	} {
 		require.Panics(t, func() { model.MustTable([]byte(text)) }, name)

@@ -10,7 +10,7 @@ const maxTokens = 1_000_000_000_000
 // send -1 for what they do not know. Adapters use it; workers use it for what any model
 // tells.
 func Counted(u agent.Usage) agent.Usage {
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning} {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Reasoning, &u.Searches} {
 		*n = min(max(*n, 0), maxTokens)
 	}
 	return u

@@ -49,12 +49,12 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 		checkFault(t, err, key)
 		return
 	}
-	finishes := []model.Finish{model.FinishStop, model.FinishCalls, model.FinishLength, model.FinishFiltered}
+	finishes := []model.Finish{model.FinishStop, model.FinishCalls, model.FinishLength, model.FinishFiltered, model.FinishPaused}
 	if !slices.Contains(finishes, reply.Finish) {
 		t.Errorf("the reply finishes with %q", reply.Finish)
 	}
 	u := reply.Usage
-	if min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning) < 0 || u.Total() < 0 {
+	if min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning, u.Searches) < 0 || u.Total() < 0 {
 		t.Errorf("the usage is %+v", u)
 	}
 	var text, thinking strings.Builder
@@ -68,6 +68,10 @@ func Sound(t *testing.T, m model.Model, req *model.Request, key string) {
 		case agent.PartCall:
 			calls++
 			checkCall(t, p.Call)
+		case agent.PartServer:
+			if !json.Valid(p.Raw) {
+				t.Errorf("a step of a provider's tool is %q", p.Raw)
+			}
 		default:
 			t.Errorf("a part is of type %q", p.Type)
 		}

@@ -19,6 +19,6 @@
 // # Prompt caching
 //
 // The instructions (or the tools, where there are none) and the last two
-// messages of the user's side are marked for the cache, for five minutes, so
-// that a growing conversation is read from it.
+// messages of the user's side are marked for the cache, for five minutes or
+// an hour, so that a growing conversation is read from it.
 package anthropic

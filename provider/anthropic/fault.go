@@ -3,7 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -75,10 +74,9 @@ func (m *Model) refused(res *http.Response) error {
 		text = p.Error.Message
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
-	case res.StatusCode < 400:
-		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
-	case res.StatusCode == http.StatusNotFound:
-		hint = fmt.Sprintf(": is there such an API at %s?", m.endpoint.Addr())
+	}
+	if p.Error.Type == "" {
+		hint = m.endpoint.WrongPlace(res, "")
 	}
 	kind := p.kind(res.StatusCode)
 	switch {

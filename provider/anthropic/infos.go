@@ -24,4 +24,6 @@ var snapshot = regexp.MustCompile(`-\d{8}$|@(\d{8}|default)$`)
 func family(name string) string { return snapshot.ReplaceAllString(name, "") }
 
 // Info tells what is known of a model; its zero value where nothing is.
-func (*Model) Info(name string) model.Info { return table.Info(family(name), time.Now()) }
+func (m *Model) Info(name string) model.Info {
+	return table.Info(family(name), time.Now(), model.Terms{Hour: m.hour, ServerTools: m.serves})
+}

@@ -1,12 +1,10 @@
 package anthropic
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
-	"os"
-	"strings"
+	"slices"
+	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -23,56 +21,15 @@ const (
 	envBaseURL = "ANTHROPIC_BASE_URL"
 )
 
-// Options say how to reach the provider. The zero value, and nil, take
-// everything from the environment.
-type Options struct {
-	// APIKey is the key that pays. Empty means $ANTHROPIC_API_KEY, read by New.
-	APIKey string `json:"-"`
-
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
-	SignIn model.SignIn `json:"-"`
-
-	// BaseURL is where the API is, without its version: "https://gateway.example".
-	// Empty means $ANTHROPIC_BASE_URL, or else Anthropic's own.
-	BaseURL string
-
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
-	HTTPClient *http.Client `json:"-"`
-
-	// Name is what the provider is called in full names of models, the part
-	// before the slash. Empty means "anthropic".
-	Name string
-}
-
-func (o *Options) apiKey() string {
-	if o.APIKey != "" || o.SignIn != nil {
-		return o.APIKey
-	}
-	return strings.TrimSpace(os.Getenv(envKey))
-}
-
-func (o *Options) baseURL() string {
-	return cmp.Or(o.BaseURL, os.Getenv(envBaseURL), defaultBaseURL)
-}
-
-func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
-
-// String shows the options without the key.
-func (o Options) String() string {
-	return fmt.Sprintf("anthropic.Options{Name: %q, BaseURL: %q}", o.name(), model.RedactedURL(o.baseURL()))
-}
-
-// GoString shows the options without the key.
-func (o Options) GoString() string { return o.String() }
-
 // Model is all models of the provider. It may be used from many goroutines.
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
 	client   sdk.Client
 	signIn   model.SignIn
+	hour     bool // what is written to the cache lives for an hour
+	tier     string
+	serves   []model.ServerTool
 	// unusable is why no call can be made; nil where one can.
 	unusable error
 }
@@ -87,14 +44,21 @@ func New(o *Options) *Model {
 	}
 	key, base := o.apiKey(), o.baseURL()
 	opts := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithBaseURL(base), option.WithHTTPClient(model.HTTPClient(o.HTTPClient)), option.WithMaxRetries(0),
+		option.WithoutEnvironmentDefaults(), option.WithBaseURL(base), option.WithHTTPClient(o.Extra.Client(o.HTTPClient)), option.WithMaxRetries(0),
 	}
 	if o.SignIn == nil {
 		opts = append(opts, option.WithAPIKey(key))
 	}
-	m := &Model{name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), client: sdk.NewClient(opts...), signIn: o.SignIn}
+	m := &Model{
+		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key).Hiding(o.Extra.Secrets...), client: sdk.NewClient(opts...),
+		signIn: o.SignIn, hour: o.CacheTTL == time.Hour, tier: o.ServiceTier, serves: slices.Clone(o.ServerTools),
+	}
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
-	if m.unusable == nil && key == "" && o.SignIn == nil {
+	switch err := o.Check(); {
+	case m.unusable != nil:
+	case err != nil:
+		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s: %v", m.name, err)
+	case key == "" && o.SignIn == nil:
 		m.unusable = m.endpoint.NoKey(envKey)
 	}
 	return m

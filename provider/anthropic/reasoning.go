@@ -18,12 +18,12 @@ var manual = regexp.MustCompile(`^claude-[a-z]+-4(-[0-5])?$`)
 const lessThinks = "claude-sonnet-5-5"
 
 // usualLevels are those of models that the table does not have.
-var usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh}
+var usualLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}
 
 // budgets are the tokens of thinking that stand for the levels.
 var budgets = map[agent.Reasoning]int64{
 	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
-	agent.ReasoningAuto: 8192,
+	agent.ReasoningMax: 32_768, agent.ReasoningAuto: 8192,
 }
 
 // minBudget is the smallest budget that the provider takes.

@@ -29,11 +29,14 @@ func TestReasoning(t *testing.T) {
 		{"claude-opus-5-5", "off", adaptive, "low"},
 		{"claude-opus-5", "off", `{"type":"disabled"}`, ""},
 		{"claude-opus-5", "medium", adaptive, "medium"},
+		{"claude-sonnet-5-5", "max", adaptive, "max"},
 		{"claude-opus-4-6", "xhigh", adaptive, "high"},
+		{"claude-opus-4-6", "max", adaptive, "max"},
 		{"claude-of-tomorrow", "off", adaptive, "low"},
 		{"claude-haiku-4-5-20251001", "off", `{"type":"disabled"}`, ""},
 		{"claude-haiku-4-5-20251001", "minimal", budget("1024"), ""},
 		{"claude-haiku-4-5", "xhigh", budget("32000"), ""}, // half of its longest reply
+		{"claude-haiku-4-5", "max", budget("32000"), ""},
 		{"claude-opus-4-5", "auto", budget("8192"), ""},
 		{"glm-5", "high", budget("8192"), ""}, // half of what a reply may have
 	} {

@@ -21,7 +21,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page: is there such an API at %s? Mend %s", m.name, m.endpoint.Addr(), m.where())
+			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongPlace(res, ""), m.where())
 	case "application/json":
 		return m.readWhole(ctx, res, body, emit)
 	}
@@ -70,8 +70,11 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	}
 	r := newReply(emit)
 	for i, b := range msg.Content {
-		r.open(int64(i), block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input)}, b.Text+b.Thinking)
+		r.open(int64(i), block{
+			kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
+		}, b.Text+b.Thinking)
 	}
+	r.searches = msg.Usage.ServerToolUse.WebSearchRequests
 	r.count(msg.Usage.InputTokens, msg.Usage.CacheReadInputTokens, msg.Usage.CacheCreationInputTokens, msg.Usage.OutputTokens, msg.Usage.OutputTokensDetails.ThinkingTokens)
 	r.stop, r.why = msg.StopReason, msg.StopDetails.Explanation
 	return r.done(), nil
@@ -85,7 +88,7 @@ type reply struct {
 	stop   sdk.StopReason
 	why    string // of a refusal
 	// The provider's own counts: input is what was neither read from the cache nor written to it.
-	input, cacheRead, cacheWrite, output, thinking int64
+	input, cacheRead, cacheWrite, output, thinking, searches int64
 }
 
 func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int64]*block{}} }
@@ -98,6 +101,8 @@ type block struct {
 	data      string // of redacted thinking
 	id, tool  string
 	whole     string // arguments that came at once
+	raw       string // of a step of a server tool
+	citations []string
 }
 
 func (r *reply) take(ev sdk.MessageStreamEventUnion) {
@@ -108,11 +113,12 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 		r.emit(model.Delta{Usage: r.usage()})
 	case "content_block_start":
 		b := ev.ContentBlock
-		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw()}, b.Text+b.Thinking)
+		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
 	case "content_block_delta":
 		r.add(ev.Index, ev.Delta)
 	case "message_delta":
 		u := ev.Usage
+		r.searches = max(r.searches, u.ServerToolUse.WebSearchRequests)
 		r.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
 		r.emit(model.Delta{Usage: r.usage()})
 		if ev.Delta.StopReason != "" {
@@ -135,6 +141,9 @@ func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
 	b.signature += d.Signature
+	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
+		b.citations = append(b.citations, raw)
+	}
 	b.text.WriteString(d.PartialJSON)
 	r.write(b, d.Text+d.Thinking)
 }
@@ -164,7 +173,7 @@ func (r *reply) count(input, cacheRead, cacheWrite, output, thinking int64) {
 func (r *reply) usage() agent.Usage {
 	return model.Counted(agent.Usage{
 		Input: r.input + r.cacheRead + r.cacheWrite, Output: r.output,
-		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking,
+		CacheRead: r.cacheRead, CacheWrite: r.cacheWrite, Reasoning: r.thinking, Searches: r.searches,
 	})
 }
 
@@ -189,7 +198,7 @@ func (b *block) part() (agent.Part, bool) {
 	text := b.text.String()
 	switch b.kind {
 	case "text":
-		return agent.Part{Type: agent.PartText, Text: text}, text != ""
+		return agent.Part{Type: agent.PartText, Text: text, Raw: b.sources()}, text != ""
 	case "thinking":
 		return agent.Part{Type: agent.PartThinking, Text: text, Signature: b.signature}, text != "" || b.signature != ""
 	case "redacted_thinking":
@@ -200,14 +209,18 @@ func (b *block) part() (agent.Part, bool) {
 		}
 		return model.Call(b.id, b.tool, text), true
 	}
+	if isStep(b.kind) {
+		return b.step(text), b.raw != ""
+	}
 	return agent.Part{}, false
 }
 
-// finish is why the model stopped. A turn that the provider paused, and a reply
-// that filled the window, are not whole.
+// finish is why the model stopped. A reply that filled the window is not whole. One that
+// the provider paused while its own tools work goes on if it is given back, and one that
+// calls tools of ours goes on with their results.
 func finish(stop sdk.StopReason, calls bool) model.Finish {
 	switch stop {
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded, sdk.StopReasonPauseTurn:
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
 		return model.FinishLength
 	case sdk.StopReasonRefusal:
 		return model.FinishFiltered
@@ -215,5 +228,19 @@ func finish(stop sdk.StopReason, calls bool) model.Finish {
 	if calls {
 		return model.FinishCalls
 	}
+	if stop == sdk.StopReasonPauseTurn {
+		return model.FinishPaused
+	}
 	return model.FinishStop
+}
+
+// list are the elements of a list as they were written.
+func list(raw string) []string {
+	var items []json.RawMessage
+	_ = json.Unmarshal([]byte(raw), &items) // null, or not there
+	var out []string
+	for _, item := range items {
+		out = append(out, string(item))
+	}
+	return out
 }

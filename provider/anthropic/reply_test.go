@@ -40,6 +40,16 @@ func use(id, tool string) string {
 	return fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%q,"input":{}}`, id, tool)
 }
 
+func citation(i int, source string) string {
+	return fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"citations_delta","citation":%s}}`, i, source)
+}
+
+// A search of the provider's own, and what it found.
+const (
+	serverUse = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
+	found     = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"https://a.example","title":"A","encrypted_content":"ZW5j"}]}`
+)
+
 const textBlock = `{"type":"text","text":""}`
 
 var plainUsage = agent.Usage{Input: 10, Output: 25}
@@ -103,7 +113,26 @@ var replies = []struct {
 }, {
 	name:   "paused",
 	events: []string{begin, open(0, textBlock), text(0, "x"), because("pause_turn"), end},
-	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishLength, Usage: plainUsage},
+	want:   model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishPaused, Usage: plainUsage},
+}, {
+	name: "citations that name no source",
+	events: []string{begin, open(0, `{"type":"text","text":"","citations":null}`), `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta"}}`, text(0, "x"),
+		citation(0, `null`), stop(0), because("end_turn"), end},
+	want: model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
+}, {
+	name:   "paused beside a call of ours",
+	events: []string{begin, open(0, use("toolu_1", "f")), input(0, "{}"), stop(0), because("pause_turn"), end},
+	want:   model.Reply{Parts: []agent.Part{model.Call("toolu_1", "f", "{}")}, Finish: model.FinishCalls, Usage: plainUsage},
+}, {
+	name: "a search, with what it found and what the text cites of it",
+	events: []string{begin, open(0, serverUse), input(0, ""), input(0, `{"query":"weath`), input(0, `er"}`), stop(0), open(1, found), stop(1),
+		open(2, `{"type":"text","text":"","citations":[]}`), citation(2, `{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}`),
+		text(2, "Sunny."), stop(2), `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":25,"server_tool_use":{"web_search_requests":2}}}`, end},
+	want: model.Reply{Parts: []agent.Part{
+		{Type: agent.PartServer, Text: `web_search {"query":"weather"}`, Raw: json.RawMessage(`{"id":"srvtoolu_1","input":{"query":"weather"},"name":"web_search","type":"server_tool_use"}`)},
+		{Type: agent.PartServer, Text: "web_search_tool_result", Raw: json.RawMessage(found)},
+		{Type: agent.PartText, Text: "Sunny.", Raw: json.RawMessage(`[{"type":"web_search_result_location","url":"https://a.example","title":"A","encrypted_index":"aWR4","cited_text":"Sun."}]`)},
+	}, Finish: model.FinishStop, Usage: agent.Usage{Input: 10, Output: 25, Searches: 2}},
 }, {
 	name:   "refused, with a text",
 	events: []string{begin, open(0, textBlock), text(0, "I can't"), because("refusal"), end},
@@ -115,7 +144,7 @@ var replies = []struct {
 	want: model.Reply{Parts: []agent.Part{said("Against the policy.")}, Finish: model.FinishFiltered, Usage: plainUsage},
 }, {
 	name: "unknown blocks and events",
-	events: []string{begin, `{"type":"weather_report","sunny":true}`, open(0, `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`), input(0, `{"q":1}`), stop(0),
+	events: []string{begin, `{"type":"weather_report","sunny":true}`, open(0, `{"type":"hologram","id":"s","input":{}}`), input(0, `{"q":1}`), stop(0),
 		open(1, textBlock), text(1, "x"), stop(1), because("end_turn"), end},
 	want: model.Reply{Parts: []agent.Part{said("x")}, Finish: model.FinishStop, Usage: plainUsage},
 }}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +24,14 @@ const defaultMaxOutput = 16_384
 // the last one to write it, the one before to find what the last request wrote.
 const cachedTurns = 2
 
-var ephemeral = sdk.NewCacheControlEphemeralParam()
+// mark marks a block for the cache.
+func (m *Model) mark() sdk.CacheControlEphemeralParam {
+	c := sdk.NewCacheControlEphemeralParam()
+	if m.hour {
+		c.TTL = sdk.CacheControlEphemeralTTLTTL1h
+	}
+	return c
+}
 
 // params puts a request in the provider's form.
 func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
@@ -33,6 +39,8 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		Model:     req.Model,
 		MaxTokens: int64(cmp.Or(req.MaxOutputTokens, m.Info(req.Model).MaxOutput, defaultMaxOutput)),
 		Messages:  m.messages(req.Messages),
+
+		ServiceTier: sdk.MessageNewParamsServiceTier(m.tier),
 	}
 	if len(p.Messages) == 0 {
 		return p, errors.New("there is no message to answer")
@@ -44,17 +52,20 @@ func (m *Model) params(req *model.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+	for _, t := range m.serves {
+		p.Tools = append(p.Tools, serverTool(t))
+	}
 	if req.NoCalls && len(p.Tools) > 0 {
 		none := sdk.NewToolChoiceNoneParam()
 		p.ToolChoice.OfNone = &none
 	}
 	instructions := m.hold(&p, req)
 	if !blank(instructions) {
-		p.System = []sdk.TextBlockParam{{Text: instructions, CacheControl: ephemeral}}
+		p.System = []sdk.TextBlockParam{{Text: instructions, CacheControl: m.mark()}}
 	} else if n := len(p.Tools); n > 0 {
-		p.Tools[n-1].OfTool.CacheControl = ephemeral
+		*p.Tools[n-1].GetCacheControl() = m.mark()
 	}
-	markTurns(p.Messages)
+	m.markTurns(p.Messages)
 	reason(&p, req.Reasoning)
 	// No model takes a temperature beside a budget of thinking.
 	if t := table.Models[family(req.Model)].Temperature.Takes(req.Temperature, true); t != nil && p.Thinking.OfEnabled == nil {
@@ -109,11 +120,15 @@ func (m *Model) messages(in []agent.Message) []sdk.MessageParam {
 		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
 	}
 	id, asked := model.CallIDs(in), lastAsked(in)
-	theirs := m.interleaved(in, id)
+	theirs, steps := m.interleaved(in), m.steps(in, asked)
 	for i, msg := range in {
+		if steps.goesOn(i, in) {
+			continue
+		}
 		named := func(call string) string { return cmp.Or(theirs[id(i, call)], id(i, call)) }
 		if msg.Role == agent.RoleAssistant {
-			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, i > asked && agent.Provider(msg.MadeBy()) == m.name))
+			thought := i > asked && m.made(msg) && steps.whole(i, msg)
+			say(sdk.MessageParamRoleAssistant, assistantBlocks(msg, named, thought, func(p agent.Part) bool { return steps.given(i, msg, p) }))
 		} else {
 			say(sdk.MessageParamRoleUser, userBlocks(msg, named))
 		}
@@ -135,7 +150,7 @@ func rank(b sdk.ContentBlockParamUnion) int {
 // lastAsked is the last message in which the user says something; -1 for none.
 func lastAsked(in []agent.Message) int {
 	for i, msg := range slices.Backward(in) {
-		if msg.Role == agent.RoleUser && !blank(msg.TextOf()) {
+		if msg.Role == agent.RoleUser && msg.Note != agent.NotePaused && !blank(msg.TextOf()) {
 			return i
 		}
 	}
@@ -182,27 +197,9 @@ func resultBlock(r *agent.ToolResult, id string) sdk.ContentBlockParamUnion {
 var theirID = regexp.MustCompile(`^toolu_[a-zA-Z0-9_-]{1,100}$`)
 
 // interleaved are the provider's own ids of calls between which its model thought, by
-// ours: a thought goes back with what stood before it as it was. A message of which one
-// id is not the provider's, or was there before, keeps ours.
-func (m *Model) interleaved(in []agent.Message, id func(i int, call string) string) map[string]string {
-	theirs, seen := map[string]string{}, map[string]bool{}
-	for i, msg := range in {
-		calls := msg.ToolCalls()
-		if agent.Provider(msg.MadeBy()) != m.name || !thinksBetween(msg) {
-			continue
-		}
-		own := map[string]string{}
-		for _, c := range calls {
-			if theirID.MatchString(c.ProviderID) && !seen[c.ProviderID] {
-				own[id(i, c.ID)] = c.ProviderID
-			}
-			seen[c.ProviderID] = true
-		}
-		if len(own) == len(calls) {
-			maps.Copy(theirs, own)
-		}
-	}
-	return theirs
+// ours: a thought goes back with what stood before it as it was.
+func (m *Model) interleaved(in []agent.Message) map[string]string {
+	return model.GivenIDs(in, func(msg agent.Message) bool { return agent.Provider(msg.MadeBy()) == m.name && thinksBetween(msg) }, theirID.MatchString)
 }
 
 // thinksBetween reports whether a message thinks after a call.
@@ -217,10 +214,11 @@ func thinksBetween(msg agent.Message) bool {
 	return false
 }
 
-// assistantBlocks is what the model said; with its thinking where thought says so.
+// assistantBlocks is what the model said; with its thinking where thought says so, and with
+// what the provider wrote of a part where back does.
 // Thinking that follows a call of which the provider's own id is not known is left out,
 // and so is thinking that nothing follows.
-func assistantBlocks(msg agent.Message, id func(call string) string, thought bool) []sdk.ContentBlockParamUnion {
+func assistantBlocks(msg agent.Message, id func(call string) string, thought bool, back func(agent.Part) bool) []sdk.ContentBlockParamUnion {
 	var blocks, thinking []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {
 		switch {
@@ -229,7 +227,10 @@ func assistantBlocks(msg agent.Message, id func(call string) string, thought boo
 		case p.Type == agent.PartThinking && thought && p.Signature != "":
 			thinking = append(thinking, sdk.NewThinkingBlock(p.Signature, p.Text))
 		case p.Type == agent.PartText && !blank(p.Text):
-			blocks = append(append(blocks, thinking...), sdk.NewTextBlock(p.Text))
+			blocks = append(append(blocks, thinking...), textBlock(p, back(p)))
+			thinking = nil
+		case p.Type == agent.PartServer && back(p):
+			blocks = append(append(blocks, thinking...), stepBlock(p))
 			thinking = nil
 		case p.Type == agent.PartCall && p.Call != nil:
 			named := id(p.Call.ID)
@@ -250,13 +251,13 @@ func arguments(c *agent.ToolCall) json.RawMessage {
 }
 
 // markTurns marks the ends of the last turns of the user's side for the cache.
-func markTurns(messages []sdk.MessageParam) {
+func (m *Model) markTurns(messages []sdk.MessageParam) {
 	marked := 0
 	for _, msg := range slices.Backward(messages) {
 		if msg.Role != sdk.MessageParamRoleUser {
 			continue
 		}
-		*msg.Content[len(msg.Content)-1].GetCacheControl() = ephemeral
+		*msg.Content[len(msg.Content)-1].GetCacheControl() = m.mark()
 		if marked++; marked == cachedTurns {
 			return
 		}

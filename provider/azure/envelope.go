@@ -32,6 +32,7 @@ func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if dated(e.version) {
 		if err := address(r); err != nil {
+			closeBody(r)
 			return nil, err
 		}
 	}
@@ -40,6 +41,13 @@ func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	return next.RoundTrip(r)
+}
+
+// closeBody closes a body that was read, or is not sent: nobody else does.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close() // nothing is told by it
+	}
 }
 
 // address is that of a version with a date: Chat Completions are asked at the deployment
@@ -52,6 +60,7 @@ func address(r *http.Request) error {
 			Model string `json:"model"`
 		}
 		body, err := io.ReadAll(r.Body)
+		closeBody(r)
 		if err != nil {
 			return err
 		}

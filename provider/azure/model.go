@@ -58,6 +58,15 @@ type Options struct {
 	// API is the form to ask in. Empty means openai.Responses, and openai.ChatCompletions
 	// for versions with a date. Models of other makers than OpenAI want the latter.
 	API openai.API
+
+	// MaxTokensField, NoStreamOptions, KeepCallIDs, ToolChoice, ServiceTier and Extra are
+	// those of openai.Options.
+	MaxTokensField  string
+	NoStreamOptions bool
+	KeepCallIDs     bool
+	ToolChoice      model.ToolChoice
+	ServiceTier     string
+	Extra           model.Extra `json:"-"`
 }
 
 func (o *Options) apiKey() string {
@@ -80,6 +89,19 @@ func (o *Options) api() openai.API {
 	}
 	return openai.Responses
 }
+
+// inner are the options of the adapter that is asked in the envelope.
+func (o *Options) inner() *openai.Options {
+	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(o.endpoint(), "/"), "/openai/v1"), "/")
+	return &openai.Options{
+		Name: o.name(), BaseURL: base + "/openai/v1", APIKey: o.apiKey(), Own: true, API: o.api(), MaxTokensField: o.MaxTokensField,
+		NoStreamOptions: o.NoStreamOptions, KeepCallIDs: o.KeepCallIDs, ToolChoice: o.ToolChoice, ServiceTier: o.ServiceTier, Extra: o.Extra,
+	}
+}
+
+// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// field under models of an agents file. New takes them, and the first call fails.
+func (o *Options) Check() error { return o.inner().Check() }
 
 // String shows the options without the key.
 func (o Options) String() string {
@@ -106,10 +128,10 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	m := &Model{}
-	key, base := o.apiKey(), strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(o.endpoint(), "/"), "/openai/v1"), "/")
+	key, inner := o.apiKey(), o.inner()
 	client := model.HTTPClient(o.HTTPClient)
 	client.Transport = &envelope{version: o.version(), keyed: key != "", next: client.Transport}
-	inner := &openai.Options{Name: o.name(), BaseURL: base + "/openai/v1", APIKey: key, Own: true, API: o.api(), HTTPClient: client}
+	inner.HTTPClient = client
 	if key == "" {
 		m.entra = newEntra(o.name(), o.scope(), o.Credential)
 		inner.SignIn = m.entra.token

@@ -43,7 +43,9 @@ type door struct {
 func newDoor(o *Options) *door {
 	key := o.apiKey()
 	d := &door{name: o.name(), base: o.baseURL(), region: o.Region, signer: v4.NewSigner()}
-	d.endpoint = func(base string) *model.Endpoint { return model.NewEndpoint(d.name, base, key) }
+	d.endpoint = func(base string) *model.Endpoint {
+		return model.NewEndpoint(d.name, base, key).Hiding(o.Extra.Secrets...)
+	}
 	if key != "" {
 		d.bearer = func(r *http.Request, _ []byte) error {
 			r.Header.Set("Authorization", "Bearer "+key)
@@ -102,7 +104,7 @@ func (d *door) signed(ctx context.Context, a *access, region string, from aws.Cr
 	case err != nil:
 		return nil, a.Faultf(kindOfChain(err), 0, 0, "%s: there are no AWS credentials; check the worker's environment and role, or set %s: %v", d.name, envKey, err)
 	}
-	a.Endpoint = model.NewEndpoint(d.name, a.base, creds.SecretAccessKey, creds.SessionToken)
+	a.Endpoint = a.Hiding(creds.SecretAccessKey, creds.SessionToken)
 	if cache, ok := from.(*aws.CredentialsCache); ok {
 		a.forget = cache.Invalidate
 	}

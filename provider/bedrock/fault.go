@@ -3,7 +3,6 @@ package bedrock
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -69,10 +68,9 @@ func (c call) refused(res *http.Response) error {
 		text = said
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
-	case res.StatusCode < 400:
-		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
-	case res.StatusCode == http.StatusNotFound:
-		hint = fmt.Sprintf(": is there such an API at %s?", c.Addr())
+	}
+	if exception == "" {
+		hint = c.WrongPlace(res, "")
 	}
 	kind := kindOf(exception, text, res.StatusCode)
 	switch {

@@ -33,19 +33,20 @@ func family(id string) string {
 	return version.ReplaceAllString(name, "")
 }
 
-// nearerCosts is by how much a request costs more that stays in one region or geography,
-// in percent, for models that have a global profile too.
-const nearerCosts = 10
+// nearerCosts is what a request costs that stays in one region or geography, in percent of
+// the price in the table, for models that have a global profile too.
+const nearerCosts = 110
 
 // Info tells what is known of a model; its zero value if nothing is.
-func (*Model) Info(id string) model.Info {
-	info := table.Info(family(id), time.Now())
+func (m *Model) Info(id string) model.Info {
+	terms := model.Terms{Tier: m.tier, Hour: m.hour && strings.HasPrefix(family(id), claudes)}
+	if m.tier == tierDefault {
+		terms.Tier = ""
+	}
+	info := table.Info(family(id), time.Now(), terms)
 	global := strings.HasPrefix(arn.ReplaceAllString(id, ""), "global.")
 	if !global && info.Price != (agent.Price{}) && hasGlobal(family(id)) {
-		p := &info.Price
-		for _, usd := range []*agent.USD{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite} {
-			*usd += *usd * nearerCosts / 100
-		}
+		info.Price = model.PricePercent(info.Price, nearerCosts)
 	}
 	return info
 }

@@ -25,14 +25,14 @@ const lessThinks = "anthropic.claude-sonnet-5-5"
 
 // levels are those of models that the table does not have.
 var (
-	claudeLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh}
+	claudeLevels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh, agent.ReasoningXHigh, agent.ReasoningMax}
 	otherLevels  = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.ReasoningHigh}
 )
 
 // budgets are the tokens of thinking that stand for the levels.
 var budgets = map[agent.Reasoning]int{
 	agent.ReasoningMinimal: minBudget, agent.ReasoningLow: 4096, agent.ReasoningMedium: 8192, agent.ReasoningHigh: 16_384, agent.ReasoningXHigh: 32_768,
-	agent.ReasoningAuto: 8192,
+	agent.ReasoningMax: 32_768, agent.ReasoningAuto: 8192,
 }
 
 // minBudget is the smallest budget that Claude takes.

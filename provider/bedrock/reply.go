@@ -21,7 +21,7 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 	body := model.WatchBody(res, emit)
 	if form, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); form == "text/html" {
 		return nil, c.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page: is there such an API at %s? Mend the base URL", c.name, c.Addr())
+			"%s answered with a web page%s", c.name, c.WrongPlace(res, ""))
 	}
 	r, frames := newReply(emit), eventstream.NewDecoder()
 	for {

@@ -24,8 +24,6 @@ const cachedTurns = 2
 // and the tools stay, since they are in the cache.
 const noCalls = "Answer in words, and call no tool."
 
-var mark = &cachePoint{Type: "default"}
-
 // request puts a question in the provider's form.
 func (c call) request(req *model.Request) (*request, error) {
 	r := &request{Messages: c.messages(req)}
@@ -48,7 +46,14 @@ func (c call) request(req *model.Request) (*request, error) {
 		last.Content = append(last.Content, block{Text: &words})
 	}
 	r.settle(req)
-	r.markForCache(family(req.Model))
+	mark := &cachePoint{Type: "default"}
+	if c.hour && strings.HasPrefix(family(req.Model), claudes) {
+		mark.TTL = "1h"
+	}
+	r.markForCache(family(req.Model), mark)
+	if c.tier != "" {
+		r.Tier = &serviceTier{c.tier}
+	}
 	return r, nil
 }
 
@@ -101,7 +106,7 @@ func calledIn(messages []agent.Message) []agent.ToolSpec {
 }
 
 // markForCache marks where a later request begins as this one does.
-func (r *request) markForCache(name string) {
+func (r *request) markForCache(name string, mark *cachePoint) {
 	claude := strings.HasPrefix(name, claudes)
 	if !claude && !strings.HasPrefix(name, novas) {
 		return

@@ -79,6 +79,7 @@ func TestReasoning(t *testing.T) {
 		{sonnet, "", `{"inferenceConfig":{"maxTokens":9000}}`},
 		{sonnet, agent.ReasoningAuto, `{"inferenceConfig":{"maxTokens":9000},"additionalModelRequestFields":{"thinking":{"type":"adaptive"}}}`},
 		{sonnet, agent.ReasoningXHigh, `{"inferenceConfig":{"maxTokens":9000},"outputConfig":{"effort":"xhigh"},"additionalModelRequestFields":{"thinking":{"type":"adaptive"}}}`},
+		{sonnet, agent.ReasoningMax, `{"inferenceConfig":{"maxTokens":9000},"outputConfig":{"effort":"max"},"additionalModelRequestFields":{"thinking":{"type":"adaptive"}}}`},
 		{sonnet, agent.ReasoningOff, `{"inferenceConfig":{"maxTokens":9000},"additionalModelRequestFields":{"thinking":{"type":"between_tools"}}}`},
 		{"us.anthropic.claude-opus-5-5", agent.ReasoningOff, `{"inferenceConfig":{"maxTokens":9000},"outputConfig":{"effort":"low"},"additionalModelRequestFields":{"thinking":{"type":"adaptive"}}}`},
 		{"anthropic.claude-opus-4-6-v1", agent.ReasoningOff, `{"inferenceConfig":{"maxTokens":9000,"temperature":0.5},"additionalModelRequestFields":{"thinking":{"type":"disabled"}}}`},

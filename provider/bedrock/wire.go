@@ -5,12 +5,17 @@ import "encoding/json"
 // request is the body of a request. Its words are those of the SDK's types, which read
 // and write JSON values as Go's.
 type request struct {
-	Messages   []message   `json:"messages"`
-	System     []block     `json:"system,omitempty"`
-	Inference  *inference  `json:"inferenceConfig,omitempty"`
-	Tools      *tools      `json:"toolConfig,omitempty"`
-	Output     *output     `json:"outputConfig,omitempty"`
-	Additional *additional `json:"additionalModelRequestFields,omitempty"`
+	Messages   []message    `json:"messages"`
+	System     []block      `json:"system,omitempty"`
+	Inference  *inference   `json:"inferenceConfig,omitempty"`
+	Tools      *tools       `json:"toolConfig,omitempty"`
+	Output     *output      `json:"outputConfig,omitempty"`
+	Additional *additional  `json:"additionalModelRequestFields,omitempty"`
+	Tier       *serviceTier `json:"serviceTier,omitempty"`
+}
+
+type serviceTier struct {
+	Type string `json:"type"`
 }
 
 type inference struct {
@@ -60,6 +65,7 @@ type resultText struct {
 
 type cachePoint struct {
 	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
 }
 
 type tools struct {

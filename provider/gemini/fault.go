@@ -3,7 +3,6 @@ package gemini
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -118,10 +117,9 @@ func (m *Model) refused(res *http.Response) error {
 		text = p.Message
 	case len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
-	case res.StatusCode < 400:
-		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
-	case res.StatusCode == http.StatusNotFound:
-		hint = fmt.Sprintf(": is there such an API at %s?", m.endpoint.Addr())
+	}
+	if p == nil {
+		hint = m.endpoint.WrongPlace(res, "")
 	}
 	if p == nil {
 		p = &problem{Message: text}

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"time"
 
+	"google.golang.org/genai"
+
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -16,4 +18,10 @@ var table = model.MustTable(infos)
 func Table() model.Table { return table }
 
 // Info tells what is known of a model; its zero value where nothing is.
-func (*Model) Info(name string) model.Info { return table.Info(name, time.Now()) }
+func (m *Model) Info(name string) model.Info {
+	terms := model.Terms{Tier: string(m.tier)}
+	if m.tier == genai.ServiceTierStandard {
+		terms.Tier = ""
+	}
+	return table.Info(name, time.Now(), terms)
+}

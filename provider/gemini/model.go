@@ -2,14 +2,13 @@ package gemini
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
+
+	"google.golang.org/genai"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/model"
@@ -25,56 +24,13 @@ const (
 	envBaseURL  = "GOOGLE_GEMINI_BASE_URL"
 )
 
-// Options say how to reach the provider. The zero value, and nil, take
-// everything from the environment.
-type Options struct {
-	// APIKey is the key that pays. Empty means $GEMINI_API_KEY, or else
-	// $GOOGLE_API_KEY, read by New.
-	APIKey string `json:"-"`
-
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
-	SignIn model.SignIn `json:"-"`
-
-	// BaseURL is where the API is, without its version: "https://gateway.example".
-	// Empty means $GOOGLE_GEMINI_BASE_URL, or else Google's own.
-	BaseURL string
-
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
-	HTTPClient *http.Client `json:"-"`
-
-	// Name is what the provider is called in full names of models, the part
-	// before the slash. Empty means "gemini".
-	Name string
-}
-
-func (o *Options) apiKey() string {
-	if o.SignIn != nil {
-		return o.APIKey
-	}
-	return cmp.Or(o.APIKey, strings.TrimSpace(os.Getenv(envKey)), strings.TrimSpace(os.Getenv(envOtherKey)))
-}
-
-func (o *Options) baseURL() string {
-	return cmp.Or(o.BaseURL, os.Getenv(envBaseURL), defaultBaseURL)
-}
-
-func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
-
-// String shows the options without the key.
-func (o Options) String() string {
-	return fmt.Sprintf("gemini.Options{Name: %q, BaseURL: %q}", o.name(), model.RedactedURL(o.baseURL()))
-}
-
-// GoString shows the options without the key.
-func (o Options) GoString() string { return o.String() }
-
 // Model is all models of the provider. It may be used from many goroutines.
 type Model struct {
 	name     string
 	endpoint *model.Endpoint
 	signIn   model.SignIn
+	tier     genai.ServiceTier
+	choice   model.ToolChoice
 	// send makes a request: it alone knows where, and with which key, if there is no token.
 	send func(ctx context.Context, name, token string, body []byte) (*http.Response, error)
 	// unusable is why no call can be made; nil where one can.
@@ -90,9 +46,16 @@ func New(o *Options) *Model {
 		o = &Options{}
 	}
 	key, base := o.apiKey(), o.baseURL()
-	m := &Model{name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), signIn: o.SignIn, send: sender(base, key, model.HTTPClient(o.HTTPClient))}
+	m := &Model{
+		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key).Hiding(o.Extra.Secrets...), signIn: o.SignIn,
+		tier: genai.ServiceTier(o.ServiceTier), choice: o.ToolChoice, send: sender(base, key, o.Extra.Client(o.HTTPClient)),
+	}
 	m.unusable = m.endpoint.WrongURL("https://host", envBaseURL)
-	if m.unusable == nil && key == "" && o.SignIn == nil {
+	switch err := o.Check(); {
+	case m.unusable != nil:
+	case err != nil:
+		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s: %v", m.name, err)
+	case key == "" && o.SignIn == nil:
 		m.unusable = m.endpoint.NoKey(envKey + " or " + envOtherKey)
 	}
 	return m

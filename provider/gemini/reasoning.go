@@ -18,7 +18,7 @@ var levels = []agent.Reasoning{agent.ReasoningLow, agent.ReasoningMedium, agent.
 var budgets = map[agent.Reasoning]int32{
 	agent.ReasoningAuto: -1, // as many as the model finds right
 	agent.ReasoningOff:  0, agent.ReasoningMinimal: 512, agent.ReasoningLow: 1024,
-	agent.ReasoningMedium: 8192, agent.ReasoningHigh: 24_576, agent.ReasoningXHigh: 24_576,
+	agent.ReasoningMedium: 8192, agent.ReasoningHigh: 24_576, agent.ReasoningXHigh: 24_576, agent.ReasoningMax: 24_576,
 }
 
 // The least and the most that gemini-2.5-pro thinks: it can't be kept from it.
@@ -71,7 +71,7 @@ func budget(name string, level agent.Reasoning) int32 {
 	switch pro := strings.HasPrefix(name, "gemini-2.5-pro"); {
 	case pro && level == agent.ReasoningOff:
 		return proMinBudget
-	case pro && level == agent.ReasoningXHigh:
+	case pro && (level == agent.ReasoningXHigh || level == agent.ReasoningMax):
 		return proMaxBudget
 	}
 	return budgets[level]

@@ -26,7 +26,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, emit func(model.De
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page: is there such an API at %s? Mend %s", m.name, m.endpoint.Addr(), m.where())
+			"%s answered with a web page%s; see %s", m.name, m.endpoint.WrongPlace(res, ""), m.where())
 	case "application/json":
 		err = r.takeWhole(body)
 	default:

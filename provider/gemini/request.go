@@ -22,7 +22,7 @@ const foreign = "skip_thought_signature_validator"
 // request puts a request in the provider's form.
 func (m *Model) request(req *model.Request) (*request, error) {
 	config, instructions := configOf(req)
-	r := &request{Contents: m.contents(req), Config: config}
+	r := &request{Contents: m.contents(req), Config: config, Tier: m.tier}
 	if len(r.Contents) == 0 {
 		return nil, errors.New("there is no message to answer")
 	}
@@ -44,11 +44,18 @@ func (m *Model) request(req *model.Request) (*request, error) {
 	}
 	if len(functions) > 0 {
 		r.Tools = []genai.Tool{{FunctionDeclarations: functions}}
-		if req.NoCalls {
-			r.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+		switch {
+		case req.NoCalls:
+			r.ToolConfig = calling(genai.FunctionCallingConfigModeNone)
+		case m.choice.Requires(req):
+			r.ToolConfig = calling(genai.FunctionCallingConfigModeAny)
 		}
 	}
 	return r, nil
+}
+
+func calling(mode genai.FunctionCallingConfigMode) *genai.ToolConfig {
+	return &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: mode}}
 }
 
 // configOf is how the reply is to be made, nil where all is the provider's default;

@@ -96,6 +96,9 @@ func TestReasoning(t *testing.T) {
 		{"gemini-2.5-pro", "off", `{"includeThoughts":true,"thinkingBudget":128}`},
 		{"gemini-2.5-pro", "minimal", `{"includeThoughts":true,"thinkingBudget":512}`},
 		{"gemini-2.5-pro", "xhigh", `{"includeThoughts":true,"thinkingBudget":32768}`},
+		{"gemini-2.5-pro", "max", `{"includeThoughts":true,"thinkingBudget":32768}`},
+		{"gemini-2.5-flash", "max", `{"includeThoughts":true,"thinkingBudget":24576}`},
+		{"gemini-3.8-flash", "max", `{"includeThoughts":true,"thinkingLevel":"HIGH"}`},
 		{"gemini-2.0-flash", "high", ``},
 		{"gemma-4-31b-it", "high", ``},
 	} {

@@ -13,6 +13,7 @@ type request struct {
 	Tools      []genai.Tool            `json:"tools,omitempty"`
 	ToolConfig *genai.ToolConfig       `json:"toolConfig,omitempty"`
 	Config     *genai.GenerationConfig `json:"generationConfig,omitempty"`
+	Tier       genai.ServiceTier       `json:"serviceTier,omitempty"`
 }
 
 type content struct {

@@ -20,9 +20,12 @@ import (
 func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, error) {
 	format, held, instructions := m.hold(req)
 	p := sdk.ChatCompletionNewParams{
-		Model:         req.Model,
-		Messages:      m.chatMessages(req, instructions),
-		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+		Model:       req.Model,
+		Messages:    m.chatMessages(req, instructions),
+		ServiceTier: sdk.ChatCompletionNewParamsServiceTier(m.with.ServiceTier),
+	}
+	if !m.with.NoStreamOptions {
+		p.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}
 	if len(p.Messages) == 0 {
 		return p, errors.New("there is no message to answer")
@@ -34,11 +37,14 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 		}
 		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(param.Override[shared.FunctionDefinitionParam](f)))
 	}
-	if req.NoCalls && len(p.Tools) > 0 {
+	switch {
+	case req.NoCalls && len(p.Tools) > 0:
 		p.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))
+	case m.with.ToolChoice.Requires(req):
+		p.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoRequired))
 	}
 	switch {
-	case req.MaxOutputTokens > 0 && m.own:
+	case req.MaxOutputTokens > 0 && m.maxTokensField(req.Model) == MaxCompletionTokens:
 		p.MaxCompletionTokens = param.NewOpt(int64(req.MaxOutputTokens))
 	case req.MaxOutputTokens > 0:
 		p.MaxTokens = param.NewOpt(int64(req.MaxOutputTokens))
@@ -50,12 +56,28 @@ func (m *Model) chatParams(req *model.Request) (sdk.ChatCompletionNewParams, err
 	if key := req.Call.CacheKey(); m.own && key != "" {
 		p.PromptCacheKey = param.NewOpt(key)
 	}
-	if held {
+	switch {
+	case held && m.objectsOnly():
+		p.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+	case held:
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
 			JSONSchema: param.Override[shared.ResponseFormatJSONSchemaJSONSchemaParam](format),
 		}
 	}
 	return p, nil
+}
+
+// maxTokensField is the field that bounds a model's reply. OpenAI's models that reason
+// refuse the older one on every server that hands it on.
+func (m *Model) maxTokensField(name string) string {
+	reasons := len(table.Models[family(name[strings.LastIndex(name, "/")+1:])].Reasoning) > 0
+	switch {
+	case m.with.MaxTokensField != "":
+		return m.with.MaxTokensField
+	case m.own || reasons:
+		return MaxCompletionTokens
+	}
+	return MaxTokens
 }
 
 // mistral are Mistral's models, on its own servers and on others. They refuse a user's
@@ -90,7 +112,7 @@ func (m *Model) chatMessages(req *model.Request, instructions string) []sdk.Chat
 	if !blank(instructions) {
 		out = append(out, sdk.SystemMessage(instructions))
 	}
-	id := model.CallIDs(req.Messages)
+	id := m.callIDs(req)
 	for i, msg := range req.Messages {
 		if msg.Role == agent.RoleAssistant {
 			if a := m.chatAssistant(msg, func(call string) string { return id(i, call) }); a != nil {
@@ -149,7 +171,7 @@ func (m *Model) chatAssistant(msg agent.Message, id func(call string) string) *s
 	default: // some servers miss a content that is not there
 		a.Content.OfString = param.Null[string]()
 	}
-	if m.keepThinking && thinking.Len() > 0 && agent.Provider(msg.MadeBy()) == m.name {
+	if m.with.KeepThinking && thinking.Len() > 0 && agent.Provider(msg.MadeBy()) == m.name {
 		a.SetExtraFields(map[string]any{"reasoning_content": thinking.String()})
 	}
 	return a
@@ -164,7 +186,7 @@ func (m *Model) arguments(c *agent.ToolCall) string {
 	if c.Malformed != "" || !json.Valid(c.Arguments) {
 		return "{}"
 	}
-	return string(c.Arguments)
+	return string(agent.Plain(c.Arguments)) // as the model wrote them
 }
 
 // userText joins what a user says; blank texts are left out.

@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -130,6 +129,9 @@ func (p *problem) sort(status int) agent.FaultKind {
 	return model.KindOf(status)
 }
 
+// baseVersion is what base URLs mostly end in.
+const baseVersion = "v1"
+
 // refused sorts an answer that is no reply.
 func (m *Model) refused(res *http.Response) error {
 	const most = 64 << 10
@@ -141,10 +143,9 @@ func (m *Model) refused(res *http.Response) error {
 		text = p.message
 	case p == nil && len(body) > 0 && !strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
 		text = string(body)
-	case res.StatusCode < 400:
-		hint = fmt.Sprintf(" (to %s): mend the base URL", res.Header.Get("Location"))
-	case res.StatusCode == http.StatusNotFound:
-		hint = fmt.Sprintf(": is there such an API at %s? Its base URL mostly ends in /v1", m.endpoint.Addr())
+	}
+	if p == nil || p.code == "" && p.kind == "" { // what a problem of a model has
+		hint = m.endpoint.WrongPlace(res, baseVersion)
 	}
 	if p == nil {
 		p = &problem{message: text}

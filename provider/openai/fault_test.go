@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/standin"
 	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/openai"
 )
 
 func TestFaults(t *testing.T) {
@@ -156,8 +159,17 @@ func TestWrongPlace(t *testing.T) {
 		t.Errorf("a page: got %s: %s", fault.Provider.Kind, fault.Message)
 	}
 	m, s = serve(t, standin.Answer(404, "text/plain", ""))
-	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "mostly ends in /v1") {
+	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultBadRequest || !strings.Contains(fault.Message, "is there such an API at 127.0.0.1:") {
 		t.Errorf("no page: got %s: %s", fault.Provider.Kind, fault.Message)
+	}
+	for _, answer := range []http.HandlerFunc{ // of servers whose API is at /v1
+		standin.Answer(404, "text/plain", "404 page not found"),
+		standin.Answer(404, "application/json", `{"detail":"Not Found"}`),
+		standin.Answer(200, "text/html", "<html>Welcome</html>"),
+	} {
+		s = standin.Listen(t, answer)
+		m = openai.New(&openai.Options{APIKey: key, BaseURL: s.URL})
+		require.Contains(t, mustFail(t, m, s).Message, s.URL+"/v1")
 	}
 	m, s = serve(t, standin.Answer(200, "application/json", `{"error":{"code":503,"message":"No provider"}}`))
 	if fault := mustFail(t, m, s); fault.Provider.Kind != agent.FaultOverload {

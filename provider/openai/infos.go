@@ -22,10 +22,21 @@ var snapshot = regexp.MustCompile(`-\d{4}-\d\d-\d\d$`)
 // family is the name of a model without its version's date.
 func family(name string) string { return snapshot.ReplaceAllString(name, "") }
 
+// priced is a tier as the table has it: two have the usual price, and two words are one.
+func priced(tier string) string {
+	switch tier {
+	case "auto", "default":
+		return ""
+	case "fast":
+		return "priority"
+	}
+	return tier
+}
+
 // Info tells what is known of a model; its zero value where nothing is.
 func (m *Model) Info(name string) model.Info {
-	if info, ok := m.infos[name]; ok {
+	if info, ok := m.with.Infos[name]; ok {
 		return info
 	}
-	return table.Info(family(name), time.Now())
+	return table.Info(family(name), time.Now(), model.Terms{Tier: priced(m.with.ServiceTier), ServerTools: m.with.ServerTools})
 }

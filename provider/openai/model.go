@@ -1,12 +1,9 @@
 package openai
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -26,104 +23,18 @@ const (
 	envBaseURL = "OPENAI_BASE_URL"
 )
 
-// API is a form in which models are asked.
-type API string
-
-// The forms.
-const (
-	ChatCompletions API = "chat_completions"
-	Responses       API = "responses"
-)
-
-// Options say how to reach a server. The zero value, and nil, take everything
-// from the environment.
-type Options struct {
-	// APIKey is the key that pays. Empty means $OPENAI_API_KEY, read by New,
-	// unless BaseURL is set to a server that is not OpenAI's: no other server is
-	// told OpenAI's key, and most need none.
-	APIKey string `json:"-"`
-
-	// SignIn gives the token of each request, instead of a key. Nil means the key.
-	SignIn model.SignIn `json:"-"`
-
-	// Own says that models are OpenAI's own though the server is neither OpenAI's nor
-	// Azure's: a gateway to them, say. It is told what only they understand.
-	Own bool
-
-	// BaseURL is where the API is, with its version: "http://localhost:11434/v1".
-	// Empty means $OPENAI_BASE_URL, or else OpenAI's own.
-	BaseURL string
-
-	// HTTPClient makes the requests. Nil means a client of our own, which has no
-	// timeout: the context of a call has one. A client that has no policy for
-	// redirects follows none, so that no other host is told the key.
-	HTTPClient *http.Client `json:"-"`
-
-	// Name is what the server is called in full names of models, the part before
-	// the first slash. Empty means "openai".
-	Name string
-
-	// API is the form to ask in. Empty means Responses for OpenAI's own servers
-	// and Azure's, ChatCompletions for all others.
-	API API
-
-	// KeepThinking sends the thinking of this server's models back to it, as
-	// reasoning_content. DeepSeek and Kimi demand it of a model that thinks and
-	// calls tools; others ignore or refuse it. It is for ChatCompletions only.
-	KeepThinking bool
-
-	// Infos tells what is known of models, by the server's name for them. It
-	// comes before the table of OpenAI's own models.
-	Infos map[string]model.Info
-}
-
-func (o *Options) baseURL() string {
-	return cmp.Or(o.BaseURL, os.Getenv(envBaseURL), defaultBaseURL)
-}
-
-func (o *Options) apiKey(own bool) string {
-	switch {
-	case o.APIKey != "" || o.SignIn != nil:
-		return o.APIKey
-	case o.BaseURL != "" && !own:
-		return ""
-	}
-	return strings.TrimSpace(os.Getenv(envKey))
-}
-
-func (o *Options) name() string { return cmp.Or(o.Name, defaultName) }
-
-func (o *Options) api(own bool) API {
-	switch {
-	case o.API != "":
-		return o.API
-	case own:
-		return Responses
-	}
-	return ChatCompletions
-}
-
-// String shows the options without the key.
-func (o Options) String() string {
-	return fmt.Sprintf("openai.Options{Name: %q, BaseURL: %q, API: %q}", o.name(), model.RedactedURL(o.baseURL()), o.API)
-}
-
-// GoString shows the options without the key.
-func (o Options) GoString() string { return o.String() }
-
 // Model is all models of a server. It may be used from many goroutines.
 type Model struct {
-	name         string
-	endpoint     *model.Endpoint
-	own          bool // the models are OpenAI's own
-	keyed        bool // there is a key
-	signIn       model.SignIn
-	auth         []option.RequestOption // of one request, where somebody signed in
-	api          API
-	keepThinking bool
-	infos        map[string]model.Info
-	chat         sdk.ChatCompletionService
-	responses    responses.ResponseService
+	name      string
+	endpoint  *model.Endpoint
+	own       bool // the models are OpenAI's own
+	keyed     bool // there is a key
+	signIn    model.SignIn
+	auth      []option.RequestOption // of one request, where somebody signed in
+	api       API
+	with      Options // how models are asked; no key, no address
+	chat      sdk.ChatCompletionService
+	responses responses.ResponseService
 	// unusable is why no call can be made; nil where one can.
 	unusable error
 }
@@ -139,21 +50,20 @@ func New(o *Options) *Model {
 	base := o.baseURL()
 	key := o.apiKey(isOwn(base))
 	own := o.Own || isOwn(base)
-	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(model.HTTPClient(o.HTTPClient)), option.WithMaxRetries(0)}
+	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(o.Extra.Client(o.HTTPClient)), option.WithMaxRetries(0)}
 	if key != "" {
 		opts = append(opts, option.WithAPIKey(key))
 	}
 	m := &Model{
-		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key), own: own, keyed: key != "", api: o.api(own),
-		signIn: o.SignIn, keepThinking: o.KeepThinking, infos: o.Infos,
+		name: o.name(), endpoint: model.NewEndpoint(o.name(), base, key).Hiding(o.Extra.Secrets...), own: own, keyed: key != "",
+		api: o.api(own), signIn: o.SignIn, with: o.ways(),
 		chat: sdk.NewChatCompletionService(opts...), responses: responses.NewResponseService(opts...),
 	}
 	m.unusable = m.endpoint.WrongURL("https://host/v1", envBaseURL)
-	switch {
+	switch err := o.Check(); {
 	case m.unusable != nil:
-	case m.api != ChatCompletions && m.api != Responses:
-		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0,
-			"%s: the API must be %s or %s, not %q", m.name, ChatCompletions, Responses, m.api)
+	case err != nil:
+		m.unusable = m.endpoint.Faultf(agent.FaultBadRequest, 0, 0, "%s: %v", m.name, err)
 	case isOwn(base) && key == "" && o.SignIn == nil:
 		m.unusable = m.endpoint.NoKey(envKey)
 	}

@@ -80,7 +80,7 @@ func TestOpenAI(t *testing.T) {
 func TestWrongAPI(t *testing.T) {
 	_, err := openai.New(&openai.Options{BaseURL: "http://host/v1", API: "soap"}).Generate(t.Context(), ask("Hello"), silent)
 	var fault *agent.Error
-	if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "API must be") {
+	if !errors.As(err, &fault) || fault.Retryable || !strings.Contains(fault.Message, "api must be") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestInfo(t *testing.T) {
 	}
 	want := model.Info{
 		Price:  agent.Price{Input: 2 * agent.Dollar, Output: 10 * agent.Dollar, CacheRead: agent.Dollar / 10, CacheWrite: 5 * agent.Dollar / 2},
-		Window: 1_050_000, MaxOutput: 128_000,
+		Window: 1_050_000, MaxOutput: 128_000, Temperature: model.NeverTemperature,
 	}
 	if got := m.Info("gpt-6.1-sol"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -33,7 +33,7 @@ func (m *Model) read(ctx context.Context, res *http.Response, into assembler, em
 	switch form, _, _ := mime.ParseMediaType(res.Header.Get("content-type")); form {
 	case "text/html":
 		return nil, m.endpoint.Faultf(agent.FaultBadRequest, res.StatusCode, 0,
-			"%s answered with a web page: is there such an API at %s? Its base URL mostly ends in /v1", m.name, m.endpoint.Addr())
+			"%s answered with a web page%s", m.name, m.endpoint.WrongPlace(res, baseVersion))
 	case "application/json":
 		p, err = readWhole(body, into)
 	default:

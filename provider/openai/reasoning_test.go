@@ -50,6 +50,8 @@ func TestReasoning(t *testing.T) {
 		{"gpt-6-sol", "off", true, "none"},
 		{"gpt-6-sol", "minimal", true, "low"},
 		{"gpt-6-sol", "xhigh", true, "xhigh"},
+		{"gpt-6-sol", "max", true, "max"},
+		{"gpt-5.2", "max", true, "xhigh"},
 		{"gpt-6.1-sol", "off", true, "low"},
 		{"gpt-5.1-2025-11-13", "xhigh", true, "high"},
 		{"gpt-5", "off", true, "minimal"},
@@ -59,6 +61,7 @@ func TestReasoning(t *testing.T) {
 		{"qwen3", "off", false, "none"},
 		{"qwen3", "minimal", false, "low"},
 		{"qwen3", "auto", false, ""},
+		{"qwen3", "max", false, "high"},
 	} {
 		req := ask("Hello")
 		req.Model, req.Reasoning = c.model, c.level

@@ -17,7 +17,7 @@ import (
 // responseParams puts a request in the form of Responses. Nothing is kept at the
 // provider: the conversation is ours.
 func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams, error) {
-	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false)}
+	p := responses.ResponseNewParams{Model: req.Model, Store: param.NewOpt(false), ServiceTier: responses.ResponseNewParamsServiceTier(m.with.ServiceTier)}
 	p.Input.OfInputItemList = m.responseItems(req)
 	if len(p.Input.OfInputItemList) == 0 {
 		return p, errors.New("there is no message to answer")
@@ -30,8 +30,12 @@ func (m *Model) responseParams(req *model.Request) (responses.ResponseNewParams,
 		tool := param.Override[responses.FunctionToolParam](responseFunction{Type: "function", function: f})
 		p.Tools = append(p.Tools, responses.ToolUnionParam{OfFunction: &tool})
 	}
-	if req.NoCalls && len(p.Tools) > 0 {
+	m.serve(&p)
+	switch {
+	case req.NoCalls && len(p.Tools) > 0:
 		p.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
+	case m.with.ToolChoice.Requires(req):
+		p.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsRequired)
 	}
 	format, held, instructions := m.hold(req)
 	if !blank(instructions) {
@@ -84,7 +88,7 @@ func (m *Model) responseItems(req *model.Request) []responses.ResponseInputItemU
 			out = append(out, responses.ResponseInputItemParamOfMessage(text, role))
 		}
 	}
-	id := model.CallIDs(req.Messages)
+	id := m.callIDs(req)
 	for i, msg := range req.Messages {
 		if msg.Role == agent.RoleAssistant {
 			named := func(call string) string { return id(i, call) }
@@ -128,6 +132,10 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 			add(said)
 		case p.Type == agent.PartCall && p.Call != nil:
 			add(responses.ResponseInputItemParamOfFunctionCall(m.arguments(p.Call), id(p.Call.ID), p.Call.Tool))
+		case p.Type == agent.PartServer && same && len(m.with.ServerTools) > 0 && len(p.Raw) > 0:
+			add(stepItem(p))
+		case p.Type == agent.PartServer:
+			pending = nil // what was thought before a step goes back with it, or not at all
 		}
 	}
 	return out
@@ -137,12 +145,13 @@ func (m *Model) responseAssistant(msg agent.Message, id func(call string) string
 // was emitted of an item before counts, also where the item is another then or never
 // comes, as from servers that imitate the form.
 type responseReply struct {
-	emit    func(model.Delta)
-	items   []responseItem
-	heard   map[spot]*words // of items that have not come
-	all     words
-	refused bool
-	end     *responses.Response // the last event's
+	emit     func(model.Delta)
+	items    []responseItem
+	heard    map[spot]*words // of items that have not come
+	all      words
+	refused  bool
+	searches int64
+	end      *responses.Response // the last event's
 }
 
 // spot is where something was heard: servers that imitate the form tell thoughts and texts
@@ -242,13 +251,17 @@ func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion
 	for i, p := range it.parts {
 		switch {
 		case p.Type == agent.PartText:
-			it.parts[i].Phase = string(item.Phase)
+			it.parts[i].Phase, it.parts[i].Raw = string(item.Phase), sources(item)
 		case p.Type == agent.PartThinking && signature != "":
 			it.parts[i].ProviderID = item.ID
 		}
 	}
 	if item.Type == "function_call" {
 		it.parts = append(it.parts, model.Call(item.CallID, item.Name, item.Arguments.OfString))
+	}
+	if step, ok := stepOf(item); ok {
+		it.parts = append(it.parts, step)
+		r.searches += searches(item)
 	}
 	r.items = append(r.items, it)
 }
@@ -320,6 +333,7 @@ func (r *responseReply) reply() *model.Reply {
 	u := r.end.Usage
 	out := &model.Reply{Usage: usage(u.InputTokens, u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens,
 		u.OutputTokens, u.OutputTokensDetails.ReasoningTokens, u.TotalTokens)}
+	out.Usage.Searches = r.searches
 	calls := false
 	var says words
 	for _, it := range r.items {
@@ -330,7 +344,7 @@ func (r *responseReply) reply() *model.Reply {
 				says.add(model.Delta{Text: p.Text})
 			case agent.PartThinking:
 				says.add(model.Delta{Thinking: p.Text})
-			default:
+			case agent.PartCall:
 				calls = true
 			}
 		}

@@ -84,7 +84,7 @@ var responseReplies = []struct {
 	want:   model.Reply{Parts: []agent.Part{said("I can't.")}, Finish: model.FinishFiltered, Usage: plainUsage},
 }, {
 	name:   "nothing that is of use",
-	events: []string{created, done(0, `{"type":"reasoning","id":"rs","summary":[]}`), done(1, `{"type":"web_search_call","id":"w","status":"completed"}`), ended("completed", "")},
+	events: []string{created, done(0, `{"type":"reasoning","id":"rs","summary":[]}`), done(1, `{"type":"hologram_call","id":"w","status":"completed"}`), ended("completed", "")},
 	want:   model.Reply{Finish: model.FinishStop, Usage: plainUsage},
 }, {
 	name:   "filtered",

@@ -56,6 +56,13 @@ func (m *Model) hold(req *model.Request) (f format, held bool, instructions stri
 	return f, held, model.OutputInWords(req.Instructions, req.Output, len(req.Tools) > 0)
 }
 
+// jsonObjects are servers whose Chat Completions hold a model to JSON, but refuse a schema.
+// They want the word JSON in the request, which the schema's words have.
+var jsonObjects = []string{"api.deepseek.com:443"}
+
+// objectsOnly reports whether the server knows the form of an object, but not of a schema.
+func (m *Model) objectsOnly() bool { return !m.own && slices.Contains(jsonObjects, m.endpoint.Addr()) }
+
 // What strict schemas may have (page "Structured outputs" of
 // developers.openai.com/api/docs, as of 2026-11-21).
 var (

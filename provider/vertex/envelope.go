@@ -30,15 +30,18 @@ func (e envelope) around(client *http.Client, put func(*http.Request) (string, e
 
 // RoundTrip sends a request on.
 func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := r.Body
 	r = r.Clone(r.Context())
 	before, _, _ := strings.Cut(r.URL.EscapedPath(), "/v1")
 	path, err := e.put(r)
 	if err != nil {
+		closeBody(body)
 		return nil, fmt.Errorf("putting the request into Vertex's form: %w", err)
 	}
 	version, rest, _ := strings.Cut(path, "/")
 	path = fmt.Sprintf("%s/%s/projects/%s/locations/%s/%s", before, version, url.PathEscape(e.project()), url.PathEscape(e.location), rest)
 	if r.URL.Path, err = url.PathUnescape(path); err != nil {
+		closeBody(body)
 		return nil, err
 	}
 	r.URL.RawPath = path
@@ -47,6 +50,13 @@ func (e *envelope) RoundTrip(r *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	return next.RoundTrip(r)
+}
+
+// closeBody closes a body that was read, or is not sent: nobody else does.
+func closeBody(body io.Closer) {
+	if body != nil {
+		_ = body.Close() // nothing is told by it
+	}
 }
 
 // toGemini moves a request of the Gemini API: its body stays as it is.
@@ -68,6 +78,7 @@ func toClaude(r *http.Request) (string, error) {
 	var name string
 	var body map[string]json.RawMessage
 	sent, err := io.ReadAll(r.Body)
+	closeBody(r.Body)
 	if err == nil {
 		err = json.Unmarshal(sent, &body)
 	}

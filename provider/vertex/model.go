@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 
@@ -51,6 +52,13 @@ type Options struct {
 	// Name is what Vertex is called in full names of models, the part before the first
 	// slash. Empty means "vertex".
 	Name string
+
+	// CacheTTL is how long what Claude's requests write to the cache is kept: five minutes,
+	// which zero means too, or an hour, which costs more.
+	CacheTTL time.Duration
+
+	// Extra is what requests carry besides, before they are put into Vertex's form.
+	Extra model.Extra `json:"-"`
 }
 
 func (o *Options) name() string    { return cmp.Or(o.Name, defaultName) }
@@ -69,6 +77,28 @@ func located(location string) string {
 		return "https://aiplatform." + location + ".rep.googleapis.com"
 	}
 	return "https://" + location + "-aiplatform.googleapis.com"
+}
+
+// gemini and claude are the options of the adapters that are asked in the envelope.
+func (o *Options) gemini() *gemini.Options {
+	return &gemini.Options{Name: o.name(), BaseURL: o.baseURL(), Extra: o.Extra}
+}
+
+func (o *Options) claude() *anthropic.Options {
+	return &anthropic.Options{Name: o.name() + claudeSuffix, BaseURL: o.baseURL(), CacheTTL: o.CacheTTL, Extra: o.Extra}
+}
+
+// claudeSuffix keeps Claude's thoughts apart: neither family can read the other's, and they
+// go by the provider's name.
+const claudeSuffix = "-claude"
+
+// Check refuses options that can't be meant, with [agent.InvalidInput] and the path of the
+// field under models of an agents file. New takes them, and the first call fails.
+func (o *Options) Check() error {
+	if err := o.gemini().Check(); err != nil {
+		return err
+	}
+	return o.claude().Check()
 }
 
 // String shows the options.
@@ -97,17 +127,18 @@ func New(o *Options) *Model {
 	}
 	a := &account{name: o.name(), project: o.project(), tokens: o.Tokens}
 	in := envelope{location: o.location(), project: a.projectID}
+	toGoogle, toAnthropic := o.gemini(), o.claude()
+	toGoogle.SignIn, toGoogle.HTTPClient = a.token, in.around(o.HTTPClient, toGemini)
+	toAnthropic.SignIn, toAnthropic.HTTPClient = a.token, in.around(o.HTTPClient, toClaude)
 	return &Model{
-		gemini: gemini.New(&gemini.Options{Name: o.name(), BaseURL: o.baseURL(), SignIn: a.token, HTTPClient: in.around(o.HTTPClient, toGemini)}),
-		// Neither family can read the other's thoughts: they go by the provider's name.
-		claude:  anthropic.New(&anthropic.Options{Name: o.name() + "-claude", BaseURL: o.baseURL(), SignIn: a.token, HTTPClient: in.around(o.HTTPClient, toClaude)}),
+		gemini: gemini.New(toGoogle), claude: anthropic.New(toAnthropic),
 		account: a, location: o.location(),
 	}
 }
 
-// nearerCosts is by how much Claude costs more in one region or geography than
-// everywhere, in percent.
-const nearerCosts = 10
+// nearerCosts is what Claude costs in one region or geography, in percent of its price
+// everywhere.
+const nearerCosts = 110
 
 // Info tells what is known of a model; its zero value if nothing is. Prices are known of
 // Claude: they are Anthropic's own.
@@ -119,10 +150,7 @@ func (m *Model) Info(name string) model.Info {
 	}
 	info := m.claude.Info(name)
 	if m.location != global {
-		p := &info.Price
-		for _, usd := range []*agent.USD{&p.Input, &p.Output, &p.CacheRead, &p.CacheWrite} {
-			*usd += *usd * nearerCosts / 100
-		}
+		info.Price = model.PricePercent(info.Price, nearerCosts)
 	}
 	return info
 }

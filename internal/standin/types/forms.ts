@@ -4,7 +4,7 @@
 import type { MessageCreateParamsStreaming } from "@anthropic-ai/sdk/resources/messages";
 import type { ConverseStreamRequest } from "@aws-sdk/client-bedrock-runtime";
 import type { DocumentType } from "@smithy/types";
-import type { Content, GenerationConfig, Tool, ToolConfig } from "@google/genai";
+import type { Content, GenerationConfig, ServiceTier, Tool, ToolConfig } from "@google/genai";
 import type {
   ChatCompletionAssistantMessageParam,
   ChatCompletionCreateParamsStreaming,
@@ -15,8 +15,10 @@ import type { ResponseCreateParamsStreaming } from "openai/resources/responses/r
 // DeepSeek and Kimi want the thinking of their models back.
 type Thinking = ChatCompletionAssistantMessageParam & { reasoning_content: string };
 
-export type chat = Omit<ChatCompletionCreateParamsStreaming, "messages"> & {
+// Groq's tier is a word of its own.
+export type chat = Omit<ChatCompletionCreateParamsStreaming, "messages" | "service_tier"> & {
   messages: (ChatCompletionMessageParam | Thinking)[];
+  service_tier?: ChatCompletionCreateParamsStreaming["service_tier"] | "on_demand";
 };
 
 export type responses = ResponseCreateParamsStreaming;
@@ -38,6 +40,7 @@ export type generate = Wire<{
   tools?: Tool[];
   toolConfig?: ToolConfig;
   generationConfig?: GenerationConfig;
+  serviceTier?: ServiceTier;
 }>;
 
 // Binary values are in base64 on the wire. Values of any JSON stay what they are.

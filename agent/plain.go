@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Plain writes <, >, & and the two line separators of Unicode as themselves in JSON that
+// encoding/json has written: it escapes them for the sake of HTML, in raw values too. A
+// person who approves `a && b` reads that then, and a model what it wrote. It returns raw
+// itself where there is nothing to do, and never changes it. What is no JSON comes back as
+// it is, or with the same escapes gone.
+func Plain(raw json.RawMessage) json.RawMessage {
+	if !bytes.Contains(raw, []byte(`\u`)) {
+		return raw
+	}
+	out := make(json.RawMessage, 0, len(raw))
+	for len(raw) > 0 {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 || at+1 == len(raw) {
+			break
+		}
+		out, raw = append(out, raw[:at]...), raw[at:]
+		n := 2 // an escape, as of a backslash
+		if c, ok := escapedForHTML(raw); ok {
+			out, n = append(out, c...), len(`\u003c`)
+		} else {
+			out = append(out, raw[:n]...)
+		}
+		raw = raw[n:]
+	}
+	return append(out, raw...)
+}
+
+// escapedForHTML is the character that JSON begins with, where it is one of those that
+// encoding/json escapes and JSON need not.
+func escapedForHTML(raw []byte) (c string, ok bool) {
+	if len(raw) < len(`\u003c`) {
+		return "", false
+	}
+	switch string(bytes.ToLower(raw[:len(`\u003c`)])) {
+	case `\u003c`:
+		return "<", true
+	case `\u003e`:
+		return ">", true
+	case `\u0026`:
+		return "&", true
+	case `\u2028`:
+		return "\u2028", true
+	case `\u2029`:
+		return "\u2029", true
+	}
+	return "", false
+}

@@ -1,0 +1,16 @@
+package model
+
+import (
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// CheckCacheTTL refuses, with [agent.InvalidInput], how long a cache is to be kept unless it
+// is zero, five minutes or an hour. It is for adapters to Claude.
+func CheckCacheTTL(d time.Duration) error {
+	if d != 0 && d != 5*time.Minute && d != time.Hour {
+		return agent.Errorf(agent.InvalidInput, "cache_ttl must be 5m or 1h, not %s", agent.Duration(d)).At("cache_ttl")
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// ToolChoice says whether a model has to call a tool. Its zero value is ToolChoiceAuto.
+type ToolChoice string
+
+// The choices. With ToolChoiceRequired the model answers a user with a call first; once it
+// has made one, it may do as it likes, so that a turn can end.
+const (
+	ToolChoiceAuto     ToolChoice = "auto"
+	ToolChoiceRequired ToolChoice = "required"
+)
+
+// Check refuses, with [agent.InvalidInput], what is no choice.
+func (c ToolChoice) Check() error {
+	if !slices.Contains([]ToolChoice{"", ToolChoiceAuto, ToolChoiceRequired}, c) {
+		return refused("tool_choice", "must be %s or %s, not %q", ToolChoiceAuto, ToolChoiceRequired, string(c))
+	}
+	return nil
+}
+
+// Requires reports whether a request has to be answered by a call. It is for adapters.
+func (c ToolChoice) Requires(req *Request) bool {
+	if c != ToolChoiceRequired || len(req.Tools) == 0 || req.NoCalls {
+		return false
+	}
+	for _, msg := range slices.Backward(req.Messages) {
+		switch {
+		case len(msg.ToolCalls()) > 0:
+			return false
+		case msg.Role == agent.RoleUser && strings.TrimSpace(msg.TextOf()) != "":
+			return true
+		}
+	}
+	return true
+}

@@ -1,0 +1,206 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Extra is what the requests to a model carry besides what its adapter writes: headers and
+// fields of the body that a gateway or a server of one's own wants. It adds and never
+// replaces. Its zero value adds nothing. Printing it shows names alone.
+type Extra struct {
+	// Headers are values by name.
+	Headers map[string]string `json:"-"`
+	// Body are fields of the body, as encoding/json writes them. The fields of an object
+	// join those of the object that the adapter writes.
+	Body map[string]any `json:"-"`
+	// Secrets are what no message may show of the values above.
+	Secrets []string `json:"-"`
+}
+
+// maxExtra bounds the headers and the body of an Extra together, in bytes.
+const maxExtra = 64 << 10
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// ownHeaders are written by adapters, their SDKs or the connection, or sign in.
+var (
+	ownHeaders = []string{
+		"accept", "accept-encoding", "anthropic-version", "api-key", "authorization", "connection", "content-encoding", "content-length", "content-type",
+		"cookie", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-api-key", "x-goog-api-key",
+	}
+	ownPrefixes = []string{"proxy-", "x-amz-", "x-stainless-"}
+)
+
+// Check refuses, with [agent.InvalidInput], what can't be sent, and what an adapter writes
+// itself: own are the paths of such fields in the body, "stream" or "text.format". The
+// error's path is that of the field, "headers.NAME" or "body.PATH".
+func (x Extra) Check(own ...string) error {
+	size := 0
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
+		value, key := x.Headers[name], strings.ToLower(name)
+		size += len(name) + len(value)
+		at := "headers." + name
+		switch {
+		case !headerName.MatchString(name):
+			return refused(at, "%q is not the name of a header", name)
+		case seen[key]:
+			return refused(at, "is there twice")
+		case slices.Contains(ownHeaders, key) || slices.ContainsFunc(ownPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }):
+			return refused(at, "is a header of the adapter's own, or of the connection; keys have a field of their own")
+		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			return refused(at, "has a control character in its value")
+		}
+		seen[key] = true
+	}
+	if err := taken(x.Body, "", own); err != nil {
+		return err
+	}
+	body, err := json.Marshal(x.Body)
+	if err != nil {
+		return refused("body", "is not JSON: %v", err)
+	}
+	if size += len(body); size > maxExtra {
+		return refused("body", "and headers have %d bytes together; %d is the most", size, maxExtra)
+	}
+	return nil
+}
+
+func refused(at, format string, args ...any) error {
+	return agent.Errorf(agent.InvalidInput, "%s %s", at, fmt.Sprintf(format, args...)).At(at)
+}
+
+// taken finds a field that the adapter writes, in the object at a path.
+func taken(object map[string]any, above string, own []string) error {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		path := above + name
+		inner, isObject := object[name].(map[string]any)
+		if slices.Contains(own, path) {
+			return refused("body."+path, "is written by the adapter itself")
+		}
+		if !slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, path+".") }) {
+			continue
+		}
+		if !isObject {
+			return refused("body."+path, "wants an object, whose fields join those that the adapter writes")
+		}
+		if err := taken(inner, path+".", own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add puts the headers into h and returns the body with the fields. It fails if the request
+// has some of it already. It is for adapters that sign what they send; for all others there
+// is Client.
+func (x Extra) Add(h http.Header, body []byte) ([]byte, error) {
+	for name, value := range x.Headers {
+		if _, there := h[http.CanonicalHeaderKey(name)]; there {
+			return nil, fmt.Errorf("the request has a header %s of its own", name)
+		}
+		h.Set(name, value)
+	}
+	if len(x.Body) == 0 {
+		return body, nil
+	}
+	return merged(body, x.Body, "")
+}
+
+// merged is an object with the fields of another one.
+func merged(object []byte, more map[string]any, above string) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("%s is not an object in the request", strings.TrimSuffix("the body."+above, "."))
+	}
+	for name, value := range more {
+		was, there := fields[name]
+		inner, isObject := value.(map[string]any)
+		var err error
+		switch {
+		case there && isObject:
+			fields[name], err = merged(was, inner, above+name+".")
+		case there:
+			err = fmt.Errorf("the request has a field %s%s of its own", above, name)
+		default:
+			fields[name], err = json.Marshal(value)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(fields)
+}
+
+// Client returns [HTTPClient] of base, whose requests carry what is to be added. Requests
+// that follow a redirect are not made: what is added goes to one address alone.
+func (x Extra) Client(base *http.Client) *http.Client {
+	c := HTTPClient(base)
+	if len(x.Headers) > 0 || len(x.Body) > 0 {
+		c.Transport = &carrier{add: x.Add, next: c.Transport}
+	}
+	return c
+}
+
+// carrier puts an Extra into requests. It knows a function alone: printing a client shows
+// no value.
+type carrier struct {
+	add  func(http.Header, []byte) ([]byte, error)
+	next http.RoundTripper // nil means Go's own
+}
+
+// RoundTrip sends a request on.
+func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	own, err := c.carry(r)
+	if r.Body != nil {
+		_ = r.Body.Close() // it was read, or is not sent
+	}
+	if err != nil {
+		return nil, Fault(agent.FaultBadRequest, 0, 0, "headers and body of the model can't be added: "+err.Error())
+	}
+	next := c.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return next.RoundTrip(own)
+}
+
+func (c *carrier) carry(r *http.Request) (*http.Request, error) {
+	if r.Response != nil {
+		return nil, errors.New("the server redirects to another address")
+	}
+	own := r.Clone(r.Context())
+	var body []byte
+	var err error
+	if r.Body != nil {
+		body, err = io.ReadAll(r.Body)
+	}
+	if err == nil {
+		body, err = c.add(own.Header, body)
+	}
+	if r.Body == nil {
+		return own, err
+	}
+	own.Body, own.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	own.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return own, err
+}
+
+// String shows the names.
+func (x Extra) String() string {
+	return fmt.Sprintf("model.Extra{Headers: %q, Body: %q}", slices.Sorted(maps.Keys(x.Headers)), slices.Sorted(maps.Keys(x.Body)))
+}
+
+// GoString shows the names.
+func (x Extra) GoString() string { return x.String() }

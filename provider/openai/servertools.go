@@ -1,0 +1,68 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+)
+
+// The items of Responses that are steps of the server's own tools.
+const (
+	webSearchCall       = "web_search_call"
+	codeInterpreterCall = "code_interpreter_call"
+)
+
+// serve adds the server's own tools to a request. What its code has printed is told only if
+// it is asked for.
+func (m *Model) serve(p *responses.ResponseNewParams) {
+	for _, t := range m.with.ServerTools {
+		if t == model.WebSearch {
+			p.Tools = append(p.Tools, responses.ToolUnionParam{OfWebSearch: &responses.WebSearchToolParam{Type: responses.WebSearchToolTypeWebSearch}})
+			continue
+		}
+		auto := responses.ToolCodeInterpreterContainerUnionParam{OfCodeInterpreterToolAuto: &responses.ToolCodeInterpreterContainerCodeInterpreterContainerAutoParam{}}
+		p.Tools = append(p.Tools, responses.ToolUnionParam{OfCodeInterpreter: &responses.ToolCodeInterpreterParam{Container: auto}})
+		p.Include = append(p.Include, responses.ResponseIncludableCodeInterpreterCallOutputs)
+	}
+}
+
+// stepItem is a step as the server wrote it.
+func stepItem(p agent.Part) responses.ResponseInputItemUnionParam {
+	raw := param.Override[responses.ResponseFunctionWebSearchParam](p.Raw)
+	return responses.ResponseInputItemUnionParam{OfWebSearchCall: &raw}
+}
+
+// stepOf is the part for a step of the server's own tools; false for any other item.
+func stepOf(item responses.ResponseOutputItemUnion) (agent.Part, bool) {
+	switch item.Type {
+	case webSearchCall:
+		what := cmp.Or(item.Action.Query, strings.Join(item.Action.Queries, "; "), item.Action.URL)
+		return model.Step("web_search "+what, json.RawMessage(item.RawJSON())), true
+	case codeInterpreterCall:
+		return model.Step("code_interpreter "+item.Code, json.RawMessage(item.RawJSON())), true
+	}
+	return agent.Part{}, false
+}
+
+// searches is how many searches an item is: pages that are opened cost nothing.
+func searches(item responses.ResponseOutputItemUnion) int64 {
+	if item.Type == webSearchCall && item.Action.Type == "search" {
+		return 1
+	}
+	return 0
+}
+
+// sources are what a text cites, as the server wrote them; nil if it cites nothing. Places
+// are told within one piece of content.
+func sources(item responses.ResponseOutputItemUnion) json.RawMessage {
+	if len(item.Content) != 1 || len(item.Content[0].Annotations) == 0 {
+		return nil
+	}
+	return json.RawMessage(item.Content[0].JSON.Annotations.Raw())
+}

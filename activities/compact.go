@@ -46,7 +46,7 @@ func (d *Deeds) askFitted(ctx context.Context, spec *agent.Spec, messages []agen
 	return reply, heard, err
 }
 
-// overflow tells whether a provider refused a conversation as too long.
+// overflow reports whether a provider refused a conversation as too long.
 func overflow(err error) bool {
 	e, ok := errors.AsType[*agent.Error](err)
 	return ok && e.Provider != nil && e.Provider.Kind == agent.FaultContext && !e.Retryable
@@ -60,7 +60,7 @@ func messagesOf(entries []store.Entry) []agent.Message {
 	return out
 }
 
-// leftOut stands in the place of what was not summed up.
+// leftOut replaces what was not summed up.
 const leftOut = "[The older part of the conversation is left out here, since it is too long for the model's window.]"
 
 // compact sums up the older part of a conversation. Where the model can't, or is

@@ -80,7 +80,7 @@ type piece struct {
 	Restart bool
 }
 
-// stopped tells whether a step's context was ended by somebody's wish: by a hold,
+// stopped reports whether a step's context was ended by somebody's wish: by a hold,
 // or by the run giving it up. A worker that shuts down wishes nothing.
 func stopped(ctx context.Context) bool {
 	cause := context.Cause(ctx)

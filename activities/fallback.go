@@ -14,7 +14,7 @@ import (
 )
 
 // ask asks the run's model, and where it fails its fallbacks, all in one attempt.
-// Of a call that was given up it returns what was heard in the reply's stead.
+// Of a call that was given up it returns what was heard instead of a reply.
 func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Message, in AskInput, t *tab) (reply agent.Reply, heard string, err error) {
 	if in.Within > 0 {
 		var stop context.CancelFunc
@@ -113,7 +113,7 @@ func faultOf(err error) *agent.Error {
 	return &whole
 }
 
-// tooLongFor tells whether the conversation was too long for a model whose window
+// tooLongFor reports whether the conversation was too long for a model whose window
 // was as large. A window that is not known is not known to be larger.
 func (fs failures) tooLongFor(window int) bool {
 	for _, f := range fs {
@@ -124,7 +124,7 @@ func (fs failures) tooLongFor(window int) bool {
 	return false
 }
 
-// othersMay tells whether the next model is asked at once. A failure that may
+// othersMay reports whether the next model is asked at once. A failure that may
 // pass is waited for first, as often as the Spec says, but neither an open circuit
 // nor a provider that asks for more time than a call may take. What is wrong with
 // the request is wrong for every model.

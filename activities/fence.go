@@ -70,7 +70,7 @@ func (d *Deeds) overtake(ctx context.Context, h store.Head, refused error) (stor
 	return store.Head{}, refused
 }
 
-// current tells whether Temporal still waits for this attempt of a step. Of a local one
+// current reports whether Temporal still waits for this attempt of a step. Of a local one
 // it can't know.
 func (d *Deeds) current(ctx context.Context) (bool, error) {
 	info := activity.GetInfo(ctx)

@@ -2,33 +2,64 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Gather waits, for a moment, until this process has no step of a session in
-// flight any more. It runs within the workflow's task, whose end then brings the
-// steps' results at once, in place of a place behind all the runs below.
+// Gather waits, for a moment, until no step of a session is in flight any more, here or in
+// another process. It runs within the workflow's task, whose end then brings the steps'
+// results at once: a turn of their own would come behind those of all the runs below.
 var Gather = durable.Activity[string, bool]{Name: "fermata.gather"}
 
-// How long Gather waits at most, and how long for what has ended to be reported.
+// How long Gather waits at most for this process's steps to end, and for the server to know
+// of the end of all; who interrupts waits as long for an answer. In between it looks at the
+// server, less and less often.
 const (
 	gatherTime = 100 * time.Millisecond
-	reportTime = 20 * time.Millisecond
+	reportTime = 500 * time.Millisecond
+	firstLook  = 5 * time.Millisecond
+	lastLook   = 50 * time.Millisecond
 )
 
 func (d *Deeds) gather(ctx context.Context, session string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, gatherTime)
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
-	gone := d.Flights.landed(ctx, session)
-	if gone {
+	soon, late := context.WithTimeout(ctx, gatherTime)
+	defer late()
+	return d.Flights.landed(soon, session) && d.reported(ctx, session), nil
+}
+
+// reported waits until the server has no step of a session in flight. It knows only some time
+// after a step has ended: that of the root among hundreds that end at once.
+func (d *Deeds) reported(ctx context.Context, session string) bool {
+	if d.Client == nil {
+		return true
+	}
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		select {
 		case <-ctx.Done():
-		case <-time.After(reportTime):
+			return false
+		case <-time.After(pause):
+		}
+		run, err := d.Client.DescribeWorkflowExecution(ctx, session, "")
+		if err != nil {
+			return false // the results come by a turn of their own
+		}
+		if !slices.ContainsFunc(run.GetPendingActivities(), began) {
+			return true
 		}
 	}
-	return gone, nil
+}
+
+// began reports whether a worker has a step. One that waits for a worker is given up by the
+// task that waits here.
+func began(p *workflowpb.PendingActivityInfo) bool {
+	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED
 }
 
 // landed waits until no step of a session is in flight, or the context ends.

@@ -86,9 +86,9 @@ func (i *Identity) look(ctx context.Context) error {
 	return nil
 }
 
-// before tells that a session has a run in Temporal of whose log the store has nothing, or
-// an older end: it was emptied, restored, or is a copy beside one that other workers write.
-// The session must not go on as if nothing had been said.
+// before returns [agent.ChunkMissing] if a session has a run in Temporal of whose log the
+// store has nothing, or an older end: the store was emptied, restored, or is a copy beside
+// one that other workers write. The session must not go on as if nothing had been said.
 func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error {
 	if in.Child || d.Client == nil || head.Import != "" {
 		return nil
@@ -118,9 +118,14 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 
 // stored finds the session's last run before one that has written to the store, with the
 // chunk that its log ended with, unless that is the end which the head has; empty if there is
-// none, as far as Temporal knows. Those between failed before they could.
+// none, as far as Temporal knows. Those between failed before they could: there may be one
+// for each tick of a schedule, over days. A run that this build can't replay may have written:
+// its end is not known, and who recovers it says what is lost.
 func (d *Deeds) stored(ctx context.Context, in OpenInput, head store.Head) (run, end string, err error) {
 	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
+		if in.passes != nil {
+			in.passes(run)
+		}
 		last, _, err := d.lastOf(ctx, in.Session, run)
 		if last == "" || err != nil {
 			return "", "", err // Temporal has forgotten it meanwhile
@@ -129,6 +134,8 @@ func (d *Deeds) stored(ctx context.Context, in OpenInput, head store.Head) (run,
 		switch {
 		case errors.Is(err, agent.NotFound):
 			return "", "", nil
+		case errors.Is(err, agent.InvalidInput), errors.Is(err, agent.Incompatible):
+			return run, "", nil
 		case err != nil:
 			return "", "", err
 		case state.Log.Version > 0:

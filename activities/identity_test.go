@@ -2,16 +2,23 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	sdk "go.temporal.io/sdk/testsuite"
 
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -59,4 +66,69 @@ func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 		require.NoError(t, i.soon(t.Context()))
 		require.Len(t, server.asked, 1)
 	})
+}
+
+// unwritten is a server whose runs of a session have stored nothing, each after the one that
+// is named; of one that is named after itself nobody can replay the history.
+type unwritten struct {
+	past
+	after map[string]string
+	asked []string
+}
+
+func (u *unwritten) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any) (converter.EncodedValue, error) {
+	u.asked = append(u.asked, run)
+	if u.after[run] == run {
+		return nil, serviceerror.NewQueryFailed("[TMPRL1100] nondeterministic")
+	}
+	return stateOf{loop.State{Origin: loop.Origin{Start: &agent.Start{After: u.after[run]}}}}, nil
+}
+
+// stateOf is what a run says of its state.
+type stateOf struct{ loop.State }
+
+func (stateOf) HasValue() bool { return true }
+
+func (s stateOf) Get(into any) (err error) {
+	*into.(*json.RawMessage), err = json.Marshal(s.State)
+	return err
+}
+
+// A claim that takes long among runs that have stored nothing goes on where the attempt
+// before it was.
+func TestAClaimGoesOnAmongRunsBefore(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	failed := enums.WORKFLOW_EXECUTION_STATUS_FAILED
+	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": failed, "r2": failed, "r3": failed, "r4": failed}}, after: map[string]string{"r4": "r3", "r3": "r2", "r2": "r1"}}
+	d := &Deeds{Client: server, Log: store.NewLog(dir)}
+	claim := func(left any) []string {
+		var suite sdk.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		if left != nil {
+			env.SetHeartbeatDetails(left)
+		}
+		Claim.Handle(env, d.claimHead)
+		server.asked = nil
+		_, err := env.ExecuteActivity(Claim.Name, OpenInput{OpenStep: loop.OpenStep{Session: t.Name() + fmt.Sprint(left), After: "r4"}})
+		require.NoError(t, err)
+		return server.asked
+	}
+	require.Equal(t, []string{"r4", "r3", "r2", "r1"}, claim(nil))
+	require.Equal(t, []string{"r2", "r1"}, claim("r2"))
+	require.Equal(t, []string{"r4", "r3", "r2", "r1"}, claim(7), "another build has left something else")
+}
+
+// A session goes on after a run that was ended since nobody can replay it, as one does that
+// breaks with a deploy. If the store has nothing of the session, that run may be why.
+func TestASessionGoesOnAfterARunThatNobodyCanReplay(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, after: map[string]string{"r1": "r1"}}
+	d := &Deeds{Client: server, Log: store.NewLog(dir)}
+	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}}
+	require.NoError(t, d.before(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.Running}))
+	require.ErrorIs(t, d.before(t.Context(), in, store.Head{}), agent.ChunkMissing)
+	server.down = true
+	require.ErrorIs(t, d.before(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.Running}), agent.Unreachable)
 }

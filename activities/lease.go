@@ -76,7 +76,7 @@ func NewLeases() *Leases {
 	return &Leases{known: lru}
 }
 
-// gone tells whether a parent is gone. It looks if nobody in this process has within the
+// gone reports whether a parent is gone. It looks if nobody in this process has within the
 // last minute. Where nobody can tell, the next one looks again.
 func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Context, agent.Parent) (agent.Status, error)) bool {
 	p.Call = "" // all children of a run have one parent
@@ -105,7 +105,7 @@ func (l *Leases) gone(ctx context.Context, p agent.Parent, look func(context.Con
 
 // watch ends a step's context when its run's parent is gone, and looks before the step
 // begins. Only a run that its parent started in the background has one to look at: the
-// server cancels those that the parent waits for. The end is told as the hold that follows
+// server cancels those that the parent waits for, and such a one looks while it rests. The end is told as the hold that follows
 // those that the step knows of.
 func (d *Deeds) watch(ctx context.Context, p *agent.Parent, heard []agent.Heard) (_ context.Context, stop func()) {
 	if p == nil {

@@ -60,7 +60,7 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 	if !ok {
 		return ListResult{}, agent.Errorf(agent.UnknownTool, "tool source %q is not in this worker's build", name)
 	}
-	tools, err := source.List(ctx)
+	tools, words, optional, err := d.askSource(ctx, name, source)
 	if err != nil {
 		e := agent.Errorf(agent.ToolFailed, "listing the tools of %s: %w", name, err)
 		e.Retryable = !errors.Is(err, agent.Denied) && !errors.Is(err, agent.InvalidInput)
@@ -68,7 +68,7 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 	} else {
 		err = boundedTools(name, tools)
 	}
-	if o, ok := source.(tool.Optional); err != nil && ctx.Err() == nil && ok && o.Optional() {
+	if err != nil && ctx.Err() == nil && optional {
 		d.Logger.WarnContext(ctx, "a run begins without an optional tool source", "source", name, "error", err)
 		why := errors.Unwrap(err)
 		if why == nil {
@@ -80,7 +80,18 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 		return ListResult{}, err
 	}
 	inOrder(tools)
-	return ListResult{Tools: tools, Instructions: wordsOf(source)}, nil
+	return ListResult{Tools: tools, Instructions: words}, nil
+}
+
+// askSource asks a source for all that it says, whatever it does then.
+func (d *Deeds) askSource(ctx context.Context, name string, source tool.Source) (tools []agent.ToolSpec, words string, optional bool, err error) {
+	defer d.caught(ctx, &err, "tool source", "source", name)
+	o, ok := source.(tool.Optional)
+	optional = ok && o.Optional()
+	if tools, err = source.List(ctx); err == nil {
+		words = wordsOf(source)
+	}
+	return tools, words, optional, err
 }
 
 // relistTime is how long a source may take to list tools that it has changed. Else the
@@ -96,16 +107,27 @@ func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
 	}
 	ctx, cancel := context.WithTimeout(tool.WithCaller(ctx, in.Session, in.Run), relistTime)
 	defer cancel()
-	tools, changed := source.Relist(ctx, in.Session, in.Run)
-	if !changed {
-		return nil
+	tools, changed, err := d.relist(ctx, name, source, in)
+	if changed && err == nil {
+		err = boundedTools(name, tools)
 	}
-	if err := boundedTools(name, tools); err != nil {
+	switch {
+	case err != nil:
 		d.Logger.WarnContext(ctx, "a source's changed tools are not taken", "session", in.Session, "run", in.Run, "source", name, "error", err)
+		return nil
+	case !changed:
 		return nil
 	}
 	inOrder(tools)
 	return &agent.Relisted{Source: name, Tools: tools}
+}
+
+// relist asks a source whether it has other tools. The call was made, so that a panic here
+// is none of the call's.
+func (d *Deeds) relist(ctx context.Context, name string, source tool.Changing, in ToolInput) (tools []agent.ToolSpec, changed bool, err error) {
+	defer d.caught(ctx, &err, "tool source", "source", name)
+	tools, changed = source.Relist(ctx, in.Session, in.Run)
+	return tools, changed, err
 }
 
 // inOrder puts tools in the order of names: a source may list in any order, the model's

@@ -187,7 +187,7 @@ func (d *Deeds) foreign(ctx context.Context, in loop.LocateStep, session string)
 func (d *Deeds) sealOpen(ctx context.Context, fork, session string, info *workflowpb.WorkflowExecutionInfo, head *store.Head) error {
 	open, err := signals.ReadSettled(ctx, d.Client, session, info)
 	if err != nil {
-		return err
+		return deployed(ctx, err)
 	}
 	if len(open.Events) == 0 { // it has stored all meanwhile, or never began
 		head.Digest = cmp.Or(open.Head, head.Digest)
@@ -199,6 +199,20 @@ func (d *Deeds) sealOpen(ctx context.Context, fork, session string, info *workfl
 	}
 	head.Digest, head.Seq = digest, open.Events[len(open.Events)-1].Seq
 	return nil
+}
+
+// deployedWithin is how many attempts wait for a worker whose build can go on with a live run,
+// which is some minutes: while builds change, any of them may be asked.
+const deployedWithin = 10
+
+// deployed lets another attempt ask again if a worker of another build has answered.
+func deployed(ctx context.Context, err error) error {
+	if !errors.Is(err, agent.Incompatible) || activity.GetInfo(ctx).Attempt >= deployedWithin {
+		return err
+	}
+	again := durable.Within("start", err)
+	again.Retryable = true
+	return again
 }
 
 // stateVersion is the version in which a log's last run kept the session's state.

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	sdktest "go.temporal.io/sdk/testsuite"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -123,4 +125,27 @@ func TestAForkIsNotAheadOfTheRun(t *testing.T) {
 	_, events := l.forked(t, agent.Numbers{}, 0)
 	require.Len(t, events, 4)
 	require.Equal(t, agent.TurnEnded, events[3].Type)
+}
+
+// otherBuild is a server whose worker can't go on with the run.
+type otherBuild struct{ liveRun }
+
+func (*otherBuild) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	return nil, serviceerror.NewQueryFailed(`[TMPRL1100] Workflow code is too old to support version 2 for "fermata.revision" changeID. The maximum supported version is 1`)
+}
+
+// While builds change, a worker of another one may be asked for a live run's log: a fork
+// asks again.
+func TestAForkWaitsForAWorkerOfTheRunsBuild(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	deeds := &Deeds{Client: &otherBuild{}, Log: store.NewLog(dir)}
+	var suite sdktest.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	deeds.Register(env)
+	_, err = env.ExecuteActivity(Locate.Name, loop.LocateStep{Session: "fork", From: &agent.From{Session: "live"}, Fence: agent.Fence{Chain: 2, N: 2}})
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, string(agent.Incompatible), failed.Type())
+	require.False(t, failed.NonRetryable())
 }

@@ -31,7 +31,7 @@ type AskInput struct {
 	Upto Place `json:"upto"`
 	// Fetch is about how many bytes a process has to fetch that does not have the open
 	// part of the log. If it is positive, such a process may return [agent.FinishNear]
-	// in place of a reply: then the provider's rate allows the call, and the run
+	// instead of a reply: then the provider's rate allows the call, and the run
 	// schedules it where it is itself.
 	Fetch int `json:"fetch,omitempty"`
 	// Lane is whose slot the call takes; empty for [ModelLane].
@@ -42,11 +42,11 @@ type AskInput struct {
 	Left *Left `json:"left,omitempty"`
 }
 
-// fetchMost is how many bytes are fetched for a call in place of another activity near
+// fetchMost is how many bytes are fetched for a call instead of another activity near
 // the run: a query costs as much as one.
 const fetchMost = 32 << 10
 
-// far tells whether the call is to be made near its run.
+// far reports whether the call is to be made near its run.
 func (d *Deeds) far(ctx context.Context, in AskInput) bool {
 	if in.Fetch <= fetchMost {
 		return false
@@ -114,7 +114,7 @@ func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, 
 		return held, err
 	}
 	reply.Parts = tidied(reply.Parts, spec)
-	if reply.Finish != agent.FinishLength && reply.Finish != agent.FinishFiltered && in.Summary == "" {
+	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishFiltered, agent.FinishPaused}, reply.Finish) && in.Summary == "" {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
@@ -124,7 +124,7 @@ func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, 
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))
 }
 
-// overflowed tells whether the provider refused a conversation as too long that can
+// overflowed reports whether the provider refused a conversation as too long that can
 // still be compacted.
 func (in AskInput) overflowed(spec *agent.Spec, err error) bool {
 	return overflow(err) && !in.ForceFit && in.Summary == "" && spec.Compaction.Strategy != agent.CompactNone

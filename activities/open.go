@@ -1,12 +1,14 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -33,6 +35,8 @@ type OpenInput struct {
 	loop.OpenStep
 	// Apart tells that Open did not come back, and has to leave the store to [Claim].
 	Apart bool `json:"apart,omitempty"`
+	// passes is told of each run before this one that is looked at; it may be nil.
+	passes func(run string)
 }
 
 // OpenResult is recorded, so that a deploy does not change a run that has begun.
@@ -96,8 +100,18 @@ func (d *Deeds) open(ctx context.Context, in OpenInput) (out OpenResult, err err
 	return out, err
 }
 
+// claimHead leaves to its next attempt how far it has come among the runs before.
 func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
-	defer beat(ctx)()
+	var at atomic.Pointer[string]
+	if activity.HasHeartbeatDetails(ctx) {
+		var left string
+		if activity.GetHeartbeatDetails(ctx, &left) == nil { // else it looks at all of them again
+			in.After = cmp.Or(left, in.After)
+		}
+	}
+	at.Store(&in.After)
+	in.passes = func(run string) { at.Store(&run) }
+	defer beatWith(ctx, func() any { return *at.Load() })()
 	return d.head(ctx, in)
 }
 

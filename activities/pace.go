@@ -23,7 +23,7 @@ const (
 // whole process; its zero value is ready. A nil Pace gives the store all its time.
 type Pace struct{ slowUntil, restUntil atomic.Int64 } // nanoseconds since 1970
 
-// errSlow is returned in place of a store's answer that did not come soon enough.
+// errSlow is returned instead of a store's answer that did not come soon enough.
 var errSlow = &agent.Error{Code: agent.StoreUnavailable, Message: "the store did not answer at once", Retryable: true}
 
 // soon asks the store from a local activity of a run that begins or ends.

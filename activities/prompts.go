@@ -11,10 +11,10 @@ import (
 // Prompts for summaries. They stand here and not in a history: a build that words one
 // better asks in its words from then on.
 const (
-	// freshPrompt asks for what the run goes on with in place of all that was said.
+	// freshPrompt asks for what the run goes on with instead of all that was said.
 	freshPrompt = "Sum up this conversation for yourself: what the task is, what was done and found, what is decided, what is still to do, " +
 		"and every name, number and path that you need to go on. Your summary will replace the conversation. Answer with the summary alone."
-	// compactPrompt asks for what stands in place of what is older.
+	// compactPrompt asks for what replaces what is older.
 	compactPrompt = "Sum up this conversation so far: it has become too long, and your summary will replace all but its newest messages. " +
 		"Keep what the task is, what was done and found, what is decided, what is still to do, and every name, number and path that may be needed. Answer with the summary alone."
 )

@@ -88,6 +88,7 @@ func (t *tab) hears(bytes int, told agent.Usage) {
 	if told.Input > 0 {
 		u.Input, u.CacheRead, u.CacheWrite = told.Input, told.CacheRead, told.CacheWrite
 	}
+	u.Searches = max(u.Searches, told.Searches)
 	u.Output = max(u.Output, told.Output, int64(bytes+bytesPerToken-1)/bytesPerToken)
 }
 

@@ -46,14 +46,14 @@ func TestABrokenQuestionIsCharged(t *testing.T) {
 		tb.hears(30, agent.Usage{})
 		tb.failed(broke, "", agent.Price{})
 		tb.asks("backup", question)
-		tb.hears(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600})
+		tb.hears(30, agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2})
 		tb.failed(broke, "backup", agent.Price{Input: agent.Dollar, Output: agent.Dollar, CacheRead: agent.Dollar})
 		_, err := tb.settle(ctx, agent.Reply{}, broke)
 		var e *agent.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, []agent.Charge{
 			{Usage: agent.Usage{Input: 46, Output: 10}, Estimated: true},
-			{Model: "backup", Usage: agent.Usage{Input: 1000, Output: 50, CacheRead: 600}, Cost: 1050, Estimated: true},
+			{Model: "backup", Usage: agent.Usage{Input: 1000, Output: 50, CacheRead: 600, Searches: 2}, Cost: 1050, Estimated: true},
 		}, e.Spent)
 	})
 }

@@ -61,7 +61,7 @@ func (d *Deeds) lastRun(ctx context.Context, session string) (string, error) {
 	return last.GetWorkflowExecutionInfo().GetFirstRunId(), durable.ArriveRPC(err)
 }
 
-// tickLater tells whether a later run, or the same one later, may take what was
+// tickLater reports whether a later run, or the same one later, may take what was
 // refused. What is too large by itself was refused before.
 func tickLater(err error) bool {
 	return slices.ContainsFunc([]agent.Code{agent.Closed, agent.Stale, agent.TooLarge}, func(c agent.Code) bool { return errors.Is(err, c) })

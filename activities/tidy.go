@@ -14,12 +14,23 @@ import (
 // people who look for the call at the provider; a longer one helps nobody.
 const maxProviderID = 256
 
+// maxRaw bounds what is kept of a reply as its provider wrote it, in bytes: steps of its own
+// tools, which belong together, are given back all or none.
+const maxRaw = 256 << 10
+
 // tidied makes of what a model wrote what can be kept and said again: one call with
 // a name that no provider takes back would end every later turn of the session, and
 // arguments that no reader of JSON takes would make its log unreadable.
 func tidied(parts []agent.Part, spec *agent.Spec) []agent.Part {
 	parts = slices.Clone(parts)
+	raw := 0
+	for _, p := range parts {
+		raw += len(p.Raw)
+	}
 	for i, p := range parts {
+		if raw > maxRaw || len(p.Raw) > 0 && !json.Valid(p.Raw) || !utf8.Valid(p.Raw) || agent.JSONDepth(p.Raw) > agent.MaxWrittenDepth {
+			parts[i].Raw = nil
+		}
 		if p.Type != agent.PartCall || p.Call == nil {
 			continue
 		}

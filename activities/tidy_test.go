@@ -35,3 +35,28 @@ func TestTidied(t *testing.T) {
 	require.Equal(t, `{"n":12345678901234567890,"to":{"note":"x"}}`, string(got[3].Call.Arguments), "a tool would read both, a rule the last")
 	require.Len(t, parts[1].Call.ProviderID, 300, "what was given is not changed")
 }
+
+// What a provider wrote of its own tools is kept all or not at all, and nothing of it that
+// could not be read again.
+func TestTidiedSteps(t *testing.T) {
+	step := func(raw string) agent.Part {
+		return agent.Part{Type: agent.PartServer, Text: "x", Raw: json.RawMessage(raw)}
+	}
+	kept := func(raw ...string) (all []int) {
+		var parts []agent.Part
+		for _, r := range raw {
+			parts = append(parts, step(r))
+		}
+		for _, p := range tidied(parts, &agent.Spec{}) {
+			require.Equal(t, "x", p.Text)
+			all = append(all, len(p.Raw))
+		}
+		return all
+	}
+	long := `"` + strings.Repeat("x", maxRaw-4) + `"`
+	require.Equal(t, []int{2, maxRaw - 2}, kept(`{}`, long))
+	require.Equal(t, []int{0, 0}, kept(`{} `, long))
+	require.Equal(t, []int{0, 2}, kept(strings.Repeat("[", agent.MaxWrittenDepth+1), `{}`))
+	require.Equal(t, []int{0, 2}, kept("\"\xff\"", `{}`))
+	require.Equal(t, []int{0, 2}, kept(`[,]`, `{}`))
+}

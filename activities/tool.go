@@ -31,7 +31,7 @@ type ToolOutput struct {
 	Hold *agent.Heard `json:"hold,omitempty"`
 	// Set are keys of the session's state that the call has set.
 	Set map[string]json.RawMessage `json:"set,omitempty"`
-	// Ask is what the tool asks a person, in the place of a result.
+	// Ask is what the tool asks a person, instead of a result.
 	Ask *agent.ToolQuestion `json:"ask,omitempty"`
 	// Relisted is set where the tool's source has other tools now.
 	Relisted *agent.Relisted `json:"relisted,omitempty"`
@@ -154,12 +154,7 @@ func (d *Deeds) observed(ctx context.Context, call *tool.Call, trace agent.Trace
 
 // runTool finds the tool and calls it. A panic is an error like others.
 func (d *Deeds) runTool(ctx context.Context, in ToolInput, call *tool.Call) (text string, set map[string]json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.Logger.ErrorContext(ctx, "tool panicked", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("the tool panicked: %v", p)
-		}
-	}()
+	defer d.caught(ctx, &err, "tool", "session", in.Session, "run", in.Run, "turn", in.Turn, "tool", in.Tool, "call", in.Call)
 	if t, ok := d.Tools[in.Tool]; ok {
 		if text, err = t.Call(ctx, call); err == nil {
 			err = d.bear(ctx, call.Changes(), in)
@@ -171,6 +166,17 @@ func (d *Deeds) runTool(ctx context.Context, in ToolInput, call *tool.Call) (tex
 		return text, nil, err
 	}
 	return "", nil, agent.Errorf(agent.UnknownTool, "tool %q is not in this worker's build", in.Tool)
+}
+
+// caught is deferred around what users have written: it makes an error of a panic, which
+// else would end the process, or be taken for what became of a call.
+func (d *Deeds) caught(ctx context.Context, err *error, what string, about ...any) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	d.Logger.ErrorContext(ctx, what+" panicked", append(about, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))...)
+	*err = fmt.Errorf("the %s panicked: %v", what, p)
 }
 
 // maxState is how much the state of a session may have, in bytes of keys and JSON.
@@ -202,7 +208,7 @@ func (d *Deeds) bear(ctx context.Context, set map[string]json.RawMessage, in Too
 	return nil
 }
 
-// again tells whether the call is to be made once more, by failing the step.
+// again reports whether the call is to be made once more, by failing the step.
 func again(ctx context.Context, err error, in ToolInput, attempt int) error {
 	if stopped(ctx) || errors.Is(err, agent.Denied) || attempt >= in.Attempts {
 		return nil

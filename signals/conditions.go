@@ -25,7 +25,7 @@ func DecodeConditions(data []byte) (agent.Conditions, error) {
 	if err := durable.Decode(data, &c, 0); err != nil {
 		return c, err
 	}
-	return TidyConditions(c)
+	return completed(c)
 }
 
 // DecodeParking reads what a model says to await_resumption.
@@ -39,21 +39,21 @@ func DecodeParking(arguments []byte) (reason string, c agent.Conditions, err *ag
 		bad = agent.Errorf(agent.InvalidInput, "reason is missing; say why you wait").At("reason")
 	}
 	if bad == nil && a.Conditions != nil {
-		c, bad = TidyConditions(*a.Conditions)
+		c, bad = completed(*a.Conditions)
 		bad = within("conditions", bad)
 	}
 	return strings.TrimSpace(a.Reason), c, durable.Within("not parked", bad)
 }
 
-// TidyConditions checks conditions and returns them with their defaults, and
+// completed checks conditions and returns them with their defaults, and
 // topics without the blanks around them.
-func TidyConditions(c agent.Conditions) (agent.Conditions, error) {
+func completed(c agent.Conditions) (agent.Conditions, error) {
 	c.Any = append([]agent.Condition(nil), c.Any...)
 	if len(c.Any) > maxConditions {
 		return c, agent.Errorf(agent.InvalidInput, "any has %d conditions; at most %d are taken", len(c.Any), maxConditions).At("any")
 	}
 	own := agent.Condition{At: c.At, After: c.After, Event: c.Event}
-	if err := tidy(&own, ""); err != nil {
+	if err := checkCondition(&own, ""); err != nil {
 		return c, err
 	}
 	c.Event = own.Event
@@ -62,7 +62,7 @@ func TidyConditions(c agent.Conditions) (agent.Conditions, error) {
 		if c.Any[i].At.IsZero() && c.Any[i].After == 0 && c.Any[i].Event == nil {
 			return c, agent.Errorf(agent.InvalidInput, "%s: say at, after or event", within[:len(within)-1]).At(within[:len(within)-1])
 		}
-		if err := tidy(&c.Any[i], within); err != nil {
+		if err := checkCondition(&c.Any[i], within); err != nil {
 			return c, err
 		}
 	}
@@ -84,7 +84,7 @@ func TidyConditions(c agent.Conditions) (agent.Conditions, error) {
 	return c, nil
 }
 
-func tidy(c *agent.Condition, within string) error {
+func checkCondition(c *agent.Condition, within string) error {
 	if c.After < 0 {
 		return agent.Errorf(agent.InvalidInput, "%safter must be positive, not %s", within, c.After).At(within + "after")
 	}

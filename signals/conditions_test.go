@@ -100,7 +100,7 @@ func TestConditions(t *testing.T) {
 // What is tidied is a copy.
 func TestTidyLeavesWhatItWasGiven(t *testing.T) {
 	given := agent.Conditions{Event: &agent.EventCondition{Topic: " a "}, Any: []agent.Condition{{Event: &agent.EventCondition{Topic: " b "}}}}
-	got, err := TidyConditions(given)
+	got, err := completed(given)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, []string{got.Event.Topic, got.Any[0].Event.Topic})
 	require.Equal(t, []string{" a ", " b "}, []string{given.Event.Topic, given.Any[0].Event.Topic})

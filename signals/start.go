@@ -26,10 +26,10 @@ func DecodeStartAt(revision int, data []byte) (agent.Start, *agent.Error) {
 	var s agent.Start
 	err := durable.DecodeAt(revision, data, &s, agent.MaxPayload)
 	if err == nil {
-		err = CheckStart(s)
+		err = checkStart(s)
 	}
 	if err == nil && s.Park != nil {
-		park, bad := TidyConditions(*s.Park)
+		park, bad := completed(*s.Park)
 		s.Park, err = &park, within("park", bad)
 	}
 	return s, durable.Within("start refused", err)
@@ -41,8 +41,8 @@ const (
 	maxLabel    = 256
 )
 
-// CheckStart refuses a start that can't be meant.
-func CheckStart(s agent.Start) error {
+// checkStart refuses a start that can't be meant.
+func checkStart(s agent.Start) error {
 	if s.V > agent.Version {
 		return agent.Errorf(agent.Incompatible, "v is %d; this build reads up to %d", s.V, agent.Version).At("v")
 	}

@@ -23,10 +23,10 @@ import (
 // value mints nothing and accepts nothing.
 type Keys map[string][]byte
 
-// Format prints the keys' ids in the place of the keys.
+// Format prints the keys' ids instead of the keys.
 func (k Keys) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(k))) }
 
-// MarshalText writes the keys' ids in the place of the keys.
+// MarshalText writes the keys' ids instead of the keys.
 func (k Keys) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(k)), nil }
 
 // Claim is what a token says: this approver may answer this request. Approver

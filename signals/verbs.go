@@ -62,7 +62,7 @@ type reader struct{ revision int }
 
 func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
 	if r.revision < since[verb] {
-		return nil, unknownVerb()
+		return nil, r.unknown()
 	}
 	switch verb {
 	case agent.Pause:
@@ -88,13 +88,17 @@ func (r reader) decode(verb agent.Verb, data []byte) (agent.Command, error) {
 	case agent.Emit:
 		return read(r, data, 0, checkEmit)
 	}
-	return nil, unknownVerb()
+	return nil, r.unknown()
 }
 
-func unknownVerb() error {
-	known := make([]string, len(Verbs))
-	for i, v := range Verbs {
-		known[i] = string(v)
+// unknown is the refusal of a name that is no verb. It stands in the log, and so it lists the
+// verbs of the revision and not those of this build.
+func (r reader) unknown() error {
+	var known []string
+	for _, v := range Verbs {
+		if r.revision >= since[v] {
+			known = append(known, string(v))
+		}
 	}
 	return agent.Errorf(agent.InvalidInput, "no verb of that name is known; the verbs are %s", strings.Join(known, ", "))
 }
@@ -193,7 +197,7 @@ func sized(command agent.Command) error {
 	return nil
 }
 
-// closing tells whether the server did not find the workflow since it is completed,
+// closing reports whether the server did not find the workflow since it is completed,
 // or was about to be when the update came.
 func closing(message string) bool {
 	return strings.Contains(message, "already completed") || strings.Contains(message, "aborted by closing workflow")

@@ -124,3 +124,16 @@ func TestVerbsInShort(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 }
+
+// A refusal stands in the log: of a run it is the same whichever build goes on with it.
+func TestTheRefusalOfAVerbIsThatOfTheRevision(t *testing.T) {
+	const whisper, later = agent.Verb("whisper"), 1000
+	_, before := DecodeAt(later-1, whisper, []byte("{}"))
+	all := Verbs
+	Verbs, since[whisper] = append(Verbs[:len(Verbs):len(Verbs)], whisper), later
+	t.Cleanup(func() { Verbs = all; delete(since, whisper) })
+	_, after := DecodeAt(later-1, whisper, []byte("{}"))
+	require.Equal(t, before, after)
+	_, newer := DecodeAt(later, "shout", []byte("{}"))
+	require.ErrorContains(t, newer, "emit, whisper")
+}

@@ -29,9 +29,9 @@ func (r *registry) DescribeWorkflowExecution(context.Context, string, string) (*
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING}}, nil
 }
 
-// An agent that its parent waits for never looks at it: the server ends it with its
-// parent. One in the background does.
-func TestOnlyAgentsInTheBackgroundLookAtTheirParent(t *testing.T) {
+// An agent that rests looks at its parent, in the background or not: a reset parent may
+// know nothing of it (docs/decisions/0025).
+func TestAgentsThatRestLookAtTheirParent(t *testing.T) {
 	for _, background := range []bool{false, true} {
 		asks := []testsuite.Call{{Tool: agent.AskUserTool, Arguments: map[string]any{"question": "Where?"}}}
 		b := setup(t, agent.Definition{Agents: []agent.SubAgent{{Agent: "scout"}}, Lifecycle: true, Tools: []string{agent.AskUserTool}}, testsuite.NewScript(
@@ -44,6 +44,6 @@ func TestOnlyAgentsInTheBackgroundLookAtTheirParent(t *testing.T) {
 		b.deeds.Agents["scout"], b.deeds.Client, b.deeds.Leases = scout, server, activities.NewLeases()
 		b.after(time.Hour, func() { b.signal("cancel", `{}`) })
 		require.Equal(t, agent.Cancelled, b.run(t, "go").Status)
-		require.Equal(t, background, server.asked.Load() > 0)
+		require.Positive(t, server.asked.Load(), "background %t", background)
 	}
 }

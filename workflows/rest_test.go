@@ -131,7 +131,7 @@ func TestOneTurn(t *testing.T) {
 	require.Equal(t, 1, made)
 }
 
-// A provider's failure tells whether tools had run before it (HA-24).
+// A provider's failure reports whether tools had run before it (HA-24).
 func TestAProviderThatFailsAfterATool(t *testing.T) {
 	add := tool.New("add", "", func(context.Context, *tool.Call, none) (string, error) { return "3", nil }, nil)
 	fails := testsuite.Reply{Fail: []testsuite.Failure{{Kind: agent.FaultBadRequest, HTTP: 400, Message: "no"}}}
@@ -142,7 +142,7 @@ func TestAProviderThatFailsAfterATool(t *testing.T) {
 }
 
 // A run goes on with the model that it began with, whatever its agent has by then;
-// where there is none of that name any more it fails, and says so (PA-12).
+// if there is none of that name any more it fails, and says so (PA-12).
 func TestARunKeepsItsModel(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		b := setup(t, agent.Definition{Tools: []string{agent.AskUserTool}}, testsuite.NewScript(asks("Where to?"), testsuite.Reply{Text: "done"}))

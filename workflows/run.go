@@ -49,7 +49,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), mail: map[string][]func(){}, born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), unsent: map[string][]func(){}, born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -90,8 +90,8 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return nil, err
 	}
-	if r.farewell != nil {
-		_, err := workflow.AwaitWithTimeout(ctx, farewellTime, r.farewell.IsReady)
+	if r.lastReport != nil {
+		_, err := workflow.AwaitWithTimeout(ctx, lastReportTime, r.lastReport.IsReady)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func decoded[T any](raw converter.RawValue) *T {
 	return v
 }
 
-// farewellTime is how long a run waits for its parent to take its last report.
-const farewellTime = 30 * time.Second
+// lastReportTime is how long a run waits for its parent to take its last report.
+const lastReportTime = 30 * time.Second
 
 func brief(start agent.Start) string {
 	if start.Input.Briefing == nil {
@@ -152,16 +152,16 @@ type run struct {
 	disarm workflow.CancelFunc
 	rung   bool
 	local  int // steps that are done within the task
-	// farewell is the last report to the parent: a run that has closed sends nothing.
-	farewell workflow.Future
-	// mail is what is sent to other runs and not known to have arrived, by session: the
+	// lastReport is the last report to the parent: a run that has closed sends nothing.
+	lastReport workflow.Future
+	// unsent is what is sent to other runs and not known to have arrived, by session: the
 	// first is on its way.
-	mail  map[string][]func()
-	ack   agent.Ack    // of the verb that was said last
-	after []loop.Input // what an effect brought at once
-	carry bool         // the machine wants a new execution
-	over  bool
-	next  error // continue-as-new
+	unsent map[string][]func()
+	ack    agent.Ack    // of the verb that was said last
+	after  []loop.Input // what an effect brought at once
+	carry  bool         // the machine wants a new execution
+	over   bool
+	next   error // continue-as-new
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
@@ -229,10 +229,10 @@ func (r *run) must(in loop.Input) {
 	}
 }
 
-// opened tells whether the run knows what it is made of.
+// opened reports whether the run knows what it is made of.
 func (r *run) opened() bool { return !r.state.Unwritten() || r.state.Life == loop.Listing }
 
-// hears tells whether what is said under a name can be taken now, and does not have
+// hears reports whether what is said under a name can be taken now, and does not have
 // to wait. A cancel needs to know nothing. What a run would keep in its log waits until
 // it has one: a run that comes to nothing before would lose it.
 func (r *run) hears(name string) bool {
@@ -254,7 +254,7 @@ func (r *run) look() {
 	}
 }
 
-// finished tells whether this execution has done its part. One that hands on its
+// finished reports whether this execution has done its part. One that hands on its
 // state does so when nothing is left to be heard and nothing to be sent: the next
 // would not hear it, and what has closed sends nothing.
 func (r *run) finished() bool {
@@ -264,7 +264,7 @@ func (r *run) finished() bool {
 	switch {
 	case r.state.Life != loop.Carrying || r.state.Log.Sealing > 0:
 		r.carry = false // something was said meanwhile that has to be stored
-	case len(r.mail) > 0:
+	case len(r.unsent) > 0:
 	case r.outer.Err() != nil: // a cancellation would be lost with this execution
 		r.carry = false
 		r.must(loop.Cancel{})

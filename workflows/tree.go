@@ -104,15 +104,15 @@ func (r *run) tell(ctx workflow.Context, session, name string, what any, then fu
 	send := func() {
 		f := workflow.SignalExternalWorkflow(ctx, session, "", name, what)
 		r.when(f, func() {
-			if r.mail[session] = r.mail[session][1:]; len(r.mail[session]) > 0 {
-				r.mail[session][0]()
+			if r.unsent[session] = r.unsent[session][1:]; len(r.unsent[session]) > 0 {
+				r.unsent[session][0]()
 			} else {
-				delete(r.mail, session)
+				delete(r.unsent, session)
 			}
 			then(f.Get(ctx, nil))
 		})
 	}
-	if r.mail[session] = append(r.mail[session], send); len(r.mail[session]) == 1 {
+	if r.unsent[session] = append(r.unsent[session], send); len(r.unsent[session]) == 1 {
 		send()
 	}
 }
@@ -135,7 +135,7 @@ func (r *run) passOn(ctx workflow.Context, e loop.PassOn) {
 // there is one.
 func (r *run) tellParent(ctx workflow.Context, e loop.TellParent) {
 	if e.Report.Status.Ended() {
-		r.farewell = workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
+		r.lastReport = workflow.SignalExternalWorkflow(ctx, e.Session, "", signals.Child, e.Report)
 		return
 	}
 	r.tell(ctx, e.Session, signals.Child, e.Report, func(err error) {
@@ -166,7 +166,7 @@ func (r *run) lookAfter(ctx workflow.Context, e loop.LookAfter) {
 			return nil
 		}
 		return loop.ChildEnded{Session: e.Session, Outcome: &agent.Outcome{
-			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: end, Reason: "went without a word",
+			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: end, Reason: "ended without a report",
 		}}
 	})
 }

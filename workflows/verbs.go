@@ -167,11 +167,14 @@ func (r *run) hear() {
 	}
 }
 
-// tokens lists what a command proves its approvers with, by request.
-func tokens(command agent.Command) (list []loop.Proof) {
+// shown is the token of an approver, and the request for which it is shown.
+type shown struct{ request, token string }
+
+// tokens lists what a command proves its approvers with.
+func tokens(command agent.Command) (list []shown) {
 	add := func(request, token string) {
 		if token != "" {
-			list = append(list, loop.Proof{Request: request, Approver: token})
+			list = append(list, shown{request, token})
 		}
 	}
 	switch c := command.(type) {
@@ -200,11 +203,11 @@ func tokens(command agent.Command) (list []loop.Proof) {
 // only, which no replay runs: what it lets through is recorded.
 func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
 	for _, t := range tokens(command) {
-		claim := signals.Claim{Session: r.state.Session, Run: r.state.Run, Request: t.Request}
-		_, err := r.shell.Keys.Verify(t.Approver, claim, workflow.Now(ctx))
+		claim := signals.Claim{Session: r.state.Session, Run: r.state.Run, Request: t.request}
+		_, err := r.shell.Keys.Verify(t.token, claim, workflow.Now(ctx))
 		if former := r.state.Origin.Former; former != "" && err != nil && err.Code == agent.BadSignature {
 			claim.Run = former // it was minted where the run was before
-			_, err = r.shell.Keys.Verify(t.Approver, claim, workflow.Now(ctx))
+			_, err = r.shell.Keys.Verify(t.token, claim, workflow.Now(ctx))
 		}
 		if err != nil {
 			return err
@@ -214,10 +217,9 @@ func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Er
 }
 
 // proofs reads who the tokens of a command name: they were verified before.
-func proofs(command agent.Command) []loop.Proof {
-	list := tokens(command)
-	for i := range list {
-		list[i].Approver = signals.ApproverOf(list[i].Approver)
+func proofs(command agent.Command) (list []loop.Proof) {
+	for _, t := range tokens(command) {
+		list = append(list, loop.Proof{Request: t.request, Approver: signals.ApproverOf(t.token)})
 	}
 	return list
 }

@@ -116,12 +116,12 @@ func TestEveryCodeIsMetByATest(t *testing.T) {
 	}
 }
 
-// mentions tells whether a test speaks of a code, by its Go name or as a string.
+// mentions reports whether a test speaks of a code, by its Go name or as a string.
 func mentions(source, name string, c agent.Code) bool {
 	return regexp.MustCompile(`\bagent\.` + name + `\b|"` + string(c) + `"`).MatchString(source)
 }
 
-// tells tells whether a story, a history or a golden file has a code in a place
+// tells reports whether a story, a history or a golden file has a code in a place
 // where codes stand: many are words that are said of other things too.
 func tells(data string, c agent.Code) bool {
 	return regexp.MustCompile(`"(code|reason|type)": ?"` + string(c) + `"|\b(refused|failed|fails|error|: )\[? ?` + string(c) + `\b`).MatchString(data)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ var ErrLost = errors.New("the worker was lost")
 // up before it was begun, or between two attempts.
 var ErrCancelled = errors.New("it was cancelled")
 
-// Lost is the cause of such an error: it is [ErrLost].
+// Lost is the cause of such an error: it is [ErrLost]. A worker that stopped has no timeout.
 type Lost struct{ timeout *temporal.TimeoutError }
 
 // Error implements error.
@@ -93,7 +94,7 @@ func (Lost) Is(target error) bool { return target == ErrLost }
 // Left reads what the step has left in its last heartbeat, and reports whether it has left
 // anything that can be read.
 func (l Lost) Left(into any) bool {
-	return l.timeout.HasLastHeartbeatDetails() && l.timeout.LastHeartbeatDetails(into) == nil
+	return l.timeout != nil && l.timeout.HasLastHeartbeatDetails() && l.timeout.LastHeartbeatDetails(into) == nil
 }
 
 // Full is the error of an attempt at a step that was not begun, since its process has no
@@ -160,6 +161,8 @@ func Arrive(err error) *agent.Error {
 		return arriveTimeout(timeout)
 	case temporal.IsCanceledError(err):
 		return agent.Errorf(agent.Internal, "%w", ErrCancelled)
+	case errors.As(err, &app) && cutShort(app):
+		return agent.Errorf(agent.Timeout, "%w: it stopped", Lost{})
 	case errors.As(err, &app) && app.Type() == typeFull:
 		var full Full
 		_ = app.Details(&full) // without any nothing was tried
@@ -175,6 +178,17 @@ func Arrive(err error) *agent.Error {
 		return &e
 	}
 	return agent.Errorf(agent.Internal, "%w", err)
+}
+
+// cutShort reports whether the SDK has failed a step by itself, since its worker was stopping:
+// with a heartbeat that it could not send any more, and before it told what became of the
+// step. What a deed returns has a type.
+func cutShort(app *temporal.ApplicationError) bool {
+	switch app.Type() {
+	case "", "deadlineExceededError": // the types of the standard library's errors, as the SDK calls them
+		return app.Message() == context.Canceled.Error() || app.Message() == context.DeadlineExceeded.Error()
+	}
+	return false
 }
 
 func arriveTimeout(t *temporal.TimeoutError) *agent.Error {

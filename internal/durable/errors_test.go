@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,14 @@ func TestErrorsWithoutACodeAreOurFault(t *testing.T) {
 func TestALostWorkerIsTold(t *testing.T) {
 	lost := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_HEARTBEAT, nil))
 	require.ErrorIs(t, lost, ErrLost)
+	for _, cut := range []error{context.Canceled, context.DeadlineExceeded} { // the SDK's own, as a worker stops
+		stopped := Arrive(cross(cut))
+		require.ErrorIs(t, stopped, ErrLost)
+		var what Lost
+		require.ErrorAs(t, stopped, &what)
+		require.False(t, what.Left(new(int)))
+		require.NotErrorIs(t, Arrive(cross(depart(cut))), ErrLost)
+	}
 	slow := Arrive(temporal.NewTimeoutError(enums.TIMEOUT_TYPE_START_TO_CLOSE, nil))
 	require.NotErrorIs(t, slow, ErrLost)
 	require.Equal(t, agent.Timeout, slow.Code)

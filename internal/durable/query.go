@@ -79,6 +79,8 @@ func ArriveRPC(err error) error {
 		return err
 	case errors.As(err, &app):
 		return Arrive(err)
+	case errors.As(err, &failed) && strings.Contains(failed.Message, unreplayed):
+		return agent.Errorf(agent.Incompatible, "the worker that was asked has a build that can't go on with this run: %w", err)
 	case errors.As(err, &failed):
 		return agent.Errorf(agent.InvalidInput, "%w", err)
 	case lacksKey(err):
@@ -87,6 +89,8 @@ func ArriveRPC(err error) error {
 		return agent.Errorf(agent.TooLarge, "%w: the server takes no payload of that size", err)
 	case tooMany(err):
 		return agent.Errorf(agent.QueueFull, "%w: the run is at something; say it again, with the same id, when that is done", err)
+	case errors.As(err, new(*serviceerror.WorkflowNotReady)): // as while a deploy changes builds
+		return agent.Errorf(agent.NoWorker, "%w: no worker could go on with the run just then; try again, a verb with the same id", err)
 	case errors.As(err, &noWorker):
 		return agent.Errorf(agent.NoWorker, "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), isDeadline(err):
@@ -98,6 +102,10 @@ func ArriveRPC(err error) error {
 	return agent.Errorf(agent.Internal, "%w", err)
 }
 
+// unreplayed is what the SDK's errors begin with that come of a history which a build can't
+// replay. It has no type for them here.
+const unreplayed = "[TMPRL1100]"
+
 // translated reports whether an error has a code that one of ours gave it.
 func translated(err error) bool {
 	var e *agent.Error
@@ -105,7 +113,7 @@ func translated(err error) bool {
 	return errors.As(err, &e) && e.Code != agent.Internal || errors.As(err, &c) && c != agent.Internal
 }
 
-// lacksKey tells whether this process could not decrypt what came, see [latch].
+// lacksKey reports whether this process could not decrypt what came, see [latch].
 func lacksKey(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.HasPrefix(invalid.Message, unread)
@@ -116,14 +124,14 @@ func isDeadline(err error) bool {
 	return errors.As(err, &deadline)
 }
 
-// tooLarge tells whether the server, or the connection to it, refused a payload for
+// tooLarge reports whether the server, or the connection to it, refused a payload for
 // its size: 2 MB and 4 MB. Both say so in words only.
 func tooLarge(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "exceeds limit") || strings.Contains(err.Error(), "larger than max")
 }
 
-// tooMany tells whether the server takes nothing more for an execution: 10,000
+// tooMany reports whether the server takes nothing more for an execution: 10,000
 // signals, 2,000 updates, or as many updates at once as it bears.
 func tooMany(err error) bool {
 	var invalid *serviceerror.InvalidArgument

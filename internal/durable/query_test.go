@@ -11,6 +11,13 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
+// An update that met a worker of another build was not taken, and can be said again.
+func TestAWorkerThatCantGoOnIsNone(t *testing.T) {
+	err := ArriveRPC(serviceerror.NewWorkflowNotReady("Unable to perform workflow execution update due to unexpected workflow task failure."))
+	require.ErrorIs(t, err, agent.NoWorker)
+	require.ErrorContains(t, err, "try again, a verb with the same id")
+}
+
 // A question that a server or a worker cancelled as it stopped is asked again: the
 // step that asked does not fail for good.
 func TestCancelledByAServerIsTriedAgain(t *testing.T) {

@@ -28,7 +28,7 @@ func Numbers(n agent.Numbers, events []agent.Event) agent.Numbers {
 	return n
 }
 
-// number is N of NAME-N; zero where there is none.
+// number is N of NAME-N; zero if there is none.
 func number(id string) int {
 	n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
 	if err != nil {

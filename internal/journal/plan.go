@@ -39,7 +39,7 @@ func effects(events []agent.Event, after int64) (out []agent.Effected) {
 	return out
 }
 
-// changes tells whether a call may have changed something outside of the run. A
+// changes reports whether a call may have changed something outside of the run. A
 // tool that the Spec does not know might.
 func changes(spec *agent.Spec, c agent.CallNote) bool {
 	if c.Status == agent.CallRejected || c.Status == agent.CallSkipped {

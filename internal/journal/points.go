@@ -132,7 +132,7 @@ func pending(v *store.View, p agent.Point) (calls []agent.ToolCall) {
 	return calls
 }
 
-// Asks tells whether the model has something to answer at a point.
+// Asks reports whether the model has something to answer at a point.
 func Asks(v *store.View, p agent.Point) bool {
 	entries := v.UpTo(p.Seq()).Entries()
 	return len(entries) > 0 && entries[len(entries)-1].Role != agent.RoleAssistant

@@ -107,7 +107,7 @@ func (th theme) otherwise(p place) (all []string) {
 		all = append(all, "not-listed tool_failed")
 	case string(Asking):
 		all = append(all, th.model...)
-		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
+		all = append(all, "fails provider_error", `replies {"finish":"length"}`, `replies {"finish":"paused","parts":[{"type":"server_tool","text":"web_search"}]}`, `replies {"finish":"full"}`, `replies {"finish":"filtered"}`)
 	case string(Summing):
 		all = append(all, "says ", "fails provider_error", "compacts 1 the sum")
 	}

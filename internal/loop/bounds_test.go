@@ -14,9 +14,9 @@ import (
 
 // drive is a run that the test leads from turn to turn.
 type drive struct {
-	t     *testing.T
-	state State
-	brim  bool
+	t          *testing.T
+	state      State
+	nearlyFull bool
 }
 
 func newDrive(t *testing.T, spec agent.Spec) *drive {
@@ -31,7 +31,7 @@ func newDrive(t *testing.T, spec agent.Spec) *drive {
 
 func (d *drive) step(in Input) []Effect {
 	d.t.Helper()
-	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.brim, NearHistoryLimit: d.brim}, in)
+	next, effects, err := Step(d.state, Moment{At: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Full: d.nearlyFull, NearHistoryLimit: d.nearlyFull}, in)
 	require.NoError(d.t, err)
 	checkInvariants(d.t, d.state, next, effects)
 	d.state = next
@@ -136,9 +136,9 @@ func TestATurnSetsSoMuch(t *testing.T) {
 	require.Contains(t, results[4].Result.Text, "what the call set was not kept")
 }
 
-// A run whose history is at its brim gives up what it is at, and goes on in a new
+// A run whose history is nearly full gives up what it is at, and goes on in a new
 // execution: the server would end it.
-func TestAHistoryAtItsBrim(t *testing.T) {
+func TestAHistoryThatIsNearlyFull(t *testing.T) {
 	for name, begin := range map[string]func(*drive){
 		"the model is asked": func(*drive) {},
 		"a tool works": func(d *drive) {
@@ -148,7 +148,7 @@ func TestAHistoryAtItsBrim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDrive(t, agent.Spec{Definition: agent.Definition{Name: "a", Tools: []string{"echo"}}, Toolset: []agent.ToolSpec{{Name: "echo"}}})
 			begin(d)
-			d.brim = true
+			d.nearlyFull = true
 			effects := d.step(Said{Command: agent.SendOrder{Text: "and"}})
 			require.Contains(t, effects, Effect(Abandon{Grace: defaultGrace}))
 			if d.state.Turn.Phase == Asking {
@@ -158,7 +158,7 @@ func TestAHistoryAtItsBrim(t *testing.T) {
 			}
 			require.Equal(t, Carrying, d.state.Life)
 			require.Contains(t, d.step(Sealed{Head: "h", Seq: d.state.Log.Sealing}), Effect(CarryOver{}))
-			d.brim = false
+			d.nearlyFull = false
 			d.step(Continued{})
 			require.Equal(t, Asking, d.state.Turn.Phase)
 			require.Equal(t, "and", d.said().TextOf())

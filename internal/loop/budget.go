@@ -282,6 +282,7 @@ func beyond(u, guessed agent.Usage) agent.Usage {
 	return agent.Usage{
 		Input: max(0, u.Input-guessed.Input), Output: max(0, u.Output-guessed.Output), CacheRead: max(0, u.CacheRead-guessed.CacheRead),
 		CacheWrite: max(0, u.CacheWrite-guessed.CacheWrite), Reasoning: max(0, u.Reasoning-guessed.Reasoning),
+		Searches: max(0, u.Searches-guessed.Searches),
 	}
 }
 

@@ -80,4 +80,7 @@ func TestALateReplyClaimsLessThanNothing(t *testing.T) {
 	s := &step{State: State{Life: Live, Spec: &agent.Spec{}, Turn: Turn{Ask: 5}, Budget: Budget{Blind: agent.Usage{Input: 10}}}}
 	require.NoError(t, s.late(5, agent.Reply{Usage: agent.Usage{Input: math.MinInt64, Output: math.MinInt64}, Spent: []agent.Charge{{Usage: agent.Usage{Input: math.MinInt64}}}}))
 	require.Zero(t, s.Budget.Usage)
+	s.Budget.Blind = agent.Usage{Input: 10}
+	require.NoError(t, s.late(5, agent.Reply{Usage: agent.Usage{Input: 10, Searches: 3}}))
+	require.Equal(t, agent.Usage{Searches: 3}, s.Budget.Usage)
 }

@@ -10,7 +10,7 @@ import (
 // Children is the part that keeps the sub-agents of the run, as it has heard of them.
 type Children struct {
 	List []Child `json:"list,omitempty"`
-	// LookAt is when the run looks after children that may have gone without a word.
+	// LookAt is when the run looks after children that may have ended without a report.
 	LookAt time.Time `json:"look_at,omitzero"`
 	// LeaveBy is until when an end waits for the children.
 	LeaveBy time.Time `json:"leave_by,omitzero"`
@@ -272,7 +272,7 @@ func (c *Children) carried(at time.Time) {
 // leave sets until when an end waits for the children.
 func (c *Children) leave(at time.Time) { c.LeaveBy = at.Add(leaveWithin) }
 
-// lookDue is when the run looks after children that may have gone without a word; zero if
+// lookDue is when the run looks after children that may have ended without a report; zero if
 // there are none.
 func (c Children) lookDue() time.Time {
 	if !slices.ContainsFunc(c.List, func(one Child) bool { return one.Alone && one.live() }) {
@@ -286,7 +286,7 @@ func (c *Children) looked(began, at time.Time) {
 	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
 }
 
-// lookAfter asks for the children that may have gone without a word.
+// lookAfter asks for the children that may have ended without a report.
 func (s *step) lookAfter() {
 	for _, c := range s.Children.List {
 		if c.Alone && c.live() {

@@ -183,7 +183,8 @@ func Digest(arguments json.RawMessage) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// canonical rewrites JSON with sorted keys and without white space.
+// canonical rewrites JSON with sorted keys, without white space, and without escapes that
+// only Go writes: others make the same of it.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -195,5 +196,5 @@ func canonical(raw json.RawMessage) []byte {
 	if err != nil {
 		return raw
 	}
-	return b
+	return agent.Plain(b)
 }

@@ -275,8 +275,8 @@ type (
 		Grace   agent.Duration
 	}
 	// Gather keeps the run's turn at the server for a moment, until what it has in
-	// flight in this process is back: behind a whole tree that stops at once it
-	// would wait long for its next.
+	// flight is back: behind a whole tree that stops at once it would wait long for
+	// its next.
 	Gather struct{}
 	// Fold asks for [Folded]: the handoff of what is known for sure and of what
 	// the model said.

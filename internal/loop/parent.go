@@ -220,12 +220,8 @@ func (s *step) look() {
 	if s.Log.open() && s.mayStore() {
 		s.sealStep(false)
 	}
-	if s.Parent.Birth.Background {
-		s.Parent.looks()
-		s.do(Lease{Parent: s.Parent.Birth.Parent})
-	} else { // the server cancels it when its parent closes, however that happens
-		s.Parent.looked(s.Rest.Since, s.At)
-	}
+	s.Parent.looks()
+	s.do(Lease{Parent: s.Parent.Birth.Parent})
 	if s.Ledger.Above != nil { // also for those below: what was asked may be lost
 		s.Ledger.asksAnew()
 	}

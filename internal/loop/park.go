@@ -186,12 +186,8 @@ func (s *step) idleOn() {
 // leavePark ends the park.
 func (s *step) leavePark() { s.Park = nil }
 
-// met keeps the first condition that comes true.
-func (s *step) met(m Met) {
-	if s.Park.Met == nil {
-		s.Park.Met, s.changed = &m, true
-	}
-}
+// met keeps the condition that came true. A park that has one waits for nothing more.
+func (s *step) met(m Met) { s.Park.Met, s.changed = &m, true }
 
 // unparks reports whether something has come that ends the park, and no hold is on the run.
 func (s *step) unparks() bool {

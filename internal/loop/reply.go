@@ -64,8 +64,8 @@ func (s *step) askAgain() {
 	}
 }
 
-// takeReply looks at a whole reply in this order: cut off, refused, empty, then what it
-// says.
+// takeReply looks at a whole reply in this order: cut off, refused, paused, empty, then what
+// it says.
 func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 	r := in.Reply
 	switch {
@@ -78,6 +78,9 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 		}
 		s.endTurn()
 		s.failUnlessStopping(agent.Errorf(agent.Refusal, "the model %s refused to answer: %s", m.Model, quote(m.TextOf())))
+		return
+	case r.Finish == agent.FinishPaused && len(m.Parts) > 0:
+		s.paused(m)
 		return
 	case m.TextOf() == "" && len(m.ToolCalls()) == 0:
 		s.unusable(m.Model, "it was empty")
@@ -92,6 +95,18 @@ func (s *step) takeReply(in Replied, m agent.Message, aborted *Aborting) {
 	}
 	s.endTurn()
 	s.answered(r, m.TextOf())
+}
+
+// paused keeps a reply that the provider has paused, and lets the model go on with it in a
+// turn of its own: limits, holds and a stop come between as between any others.
+func (s *step) paused(m agent.Message) {
+	s.say(m, m.Size())
+	s.Turn.said(m.TextOf())
+	s.endTurn()
+	s.Turn.end()
+	if s.End.Stopping == nil {
+		s.note(agent.NotePaused, "Go on.")
+	}
 }
 
 // message gives a reply's calls our ids and makes it a message.
@@ -246,6 +261,7 @@ func (s *step) takeSummary(text string, c *agent.Compaction, aborted bool) {
 	case s.Turn.Summary == SumCompact:
 		s.compactCame(text, c, aborted)
 	case s.End.Stopping != nil: // it is asked for another
+	case aborted: // it is asked for again
 	case text == "":
 		s.Turn.asIs() // all that was said is better than nothing of it
 	default:

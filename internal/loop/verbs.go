@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (s *step) said(in Said) error {
 }
 
 func asError(err error) *agent.Error {
-	if e, ok := err.(*agent.Error); ok {
+	if e, ok := errors.AsType[*agent.Error](err); ok {
 		return e
 	}
 	return agent.Errorf(agent.Internal, "%w", err)

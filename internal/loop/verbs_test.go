@@ -28,3 +28,10 @@ func TestVerbsAreBounded(t *testing.T) {
 	require.Len(t, v.Refused, maxRefused)
 	require.Equal(t, fmt.Sprint(maxProcessed+4), v.Refused[maxRefused-1].Verb)
 }
+
+// A refusal keeps its code and path when it was wrapped on the way.
+func TestWrappedRefusals(t *testing.T) {
+	e := asError(fmt.Errorf("reading it: %w", agent.Errorf(agent.NotFound, "no such run").At("run")))
+	require.Equal(t, agent.NotFound, e.Code)
+	require.Equal(t, "run", e.Path)
+}

@@ -17,8 +17,8 @@ import (
 // Bounds of a match. A visit looks at one node of the schema and one of the value, at one
 // name, or at a few bytes of a text or digits of a number.
 const (
-	MaxSchema = 8 << 10 // bytes
-	MaxVisits = 100_000
+	maxSchema = 8 << 10 // bytes
+	maxVisits = 100_000
 	maxDepth  = 32
 	maxDigits = 400 // of a number: to compare 1e999999999 would take all memory
 
@@ -26,8 +26,8 @@ const (
 	digitVisit = 8  // digits of a number
 )
 
-// ErrTooLarge means that a value has more parts than a match may look at.
-var ErrTooLarge = errors.New("the schema and the value have too many parts to be compared")
+// errTooLarge means that a value has more parts than a match may look at.
+var errTooLarge = errors.New("the schema and the value have too many parts to be compared")
 
 // Schema is a schema that was read. The zero Schema fits everything.
 type Schema struct{ root *node }
@@ -59,8 +59,8 @@ func Read(raw []byte) (Schema, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return Schema{}, nil
 	}
-	if len(raw) > MaxSchema {
-		return Schema{}, fmt.Errorf("has %d bytes; at most %d are taken", len(raw), MaxSchema)
+	if len(raw) > maxSchema {
+		return Schema{}, fmt.Errorf("has %d bytes; at most %d are taken", len(raw), maxSchema)
 	}
 	v, err := value(raw)
 	if err != nil {
@@ -137,7 +137,7 @@ func number(n json.Number) (*big.Rat, error) {
 }
 
 // Fits reports whether a JSON value fits. No bytes are the value null. An error means that
-// the value can't be read, or is [ErrTooLarge].
+// the value can't be read, or that it has too many parts for a match.
 func (s Schema) Fits(raw []byte) (bool, error) {
 	if s.root == nil {
 		return true, nil
@@ -149,10 +149,10 @@ func (s Schema) Fits(raw []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	m := matching{left: MaxVisits}
+	m := matching{left: maxVisits}
 	fits := m.fits(s.root, v)
 	if m.left < 0 {
-		return false, ErrTooLarge
+		return false, errTooLarge
 	}
 	return fits, nil
 }

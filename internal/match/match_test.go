@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 		`[]`:                             "the schema wants an object, true or false",
 		`{} {}`:                          "something stands behind the value",
 		strings.Repeat(`{"not":`, 40):    "is no JSON",
-		`{"description":"` + strings.Repeat("x", MaxSchema) + `"}`: "at most",
+		`{"description":"` + strings.Repeat("x", maxSchema) + `"}`: "at most",
 	} {
 		_, err := Read([]byte(schema))
 		require.ErrorContains(t, err, says, "%.60s", schema)
@@ -72,7 +72,7 @@ func TestBounded(t *testing.T) {
 	s, err := Read([]byte(`{"items":{"not":{"anyOf":[` + strings.TrimSuffix(alike, ",") + `]}}}`))
 	require.NoError(t, err)
 	fits, err := s.Fits([]byte("[" + strings.TrimSuffix(strings.Repeat("true,", 10_000), ",") + "]"))
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, errTooLarge)
 	require.False(t, fits)
 	_, err = s.Fits([]byte(strings.Repeat("[", 100) + strings.Repeat("]", 100)))
 	require.ErrorContains(t, err, "deep")
@@ -100,7 +100,7 @@ func TestSizesCount(t *testing.T) {
 		s, err := Read([]byte(c[0]))
 		require.NoError(t, err, what)
 		_, err = s.Fits([]byte(c[1]))
-		require.ErrorIs(t, err, ErrTooLarge, what)
+		require.ErrorIs(t, err, errTooLarge, what)
 	}
 }
 

@@ -69,6 +69,9 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 	for i, e := range out {
 		out[i].Parts = slices.Clone(e.Parts)
 		for j, p := range e.Parts {
+			if len(p.Raw) > width {
+				out[i].Parts[j].Raw = nil // JSON can't be cut
+			}
 			text := textOf(p)
 			if text == nil || len(*text) <= width {
 				continue
@@ -79,7 +82,7 @@ func cutTo(entries []store.Entry, width int) []store.Entry {
 				out[i].Parts[j].Result = &r
 				continue
 			}
-			out[i].Parts[j].Text = cut(p.Text, width)
+			out[i].Parts[j].Text, out[i].Parts[j].Raw = cut(p.Text, width), nil // its sources say where they stand in it
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func Split(entries []store.Entry, m Meter, limit int64, c agent.Compacting) (fir
 	return min(first, from), from
 }
 
-// answers tells whether a message holds results, which stay with their calls.
+// answers reports whether a message holds results, which stay with their calls.
 func answers(e store.Entry) bool { return e.Role == agent.RoleTool }
 
 // newest is the index of the last message, with the call where it is a result.

@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -89,6 +90,15 @@ func TestWhatIsCutSaysSo(t *testing.T) {
 	require.True(t, strings.HasPrefix(got, "the beginning "))
 	require.True(t, strings.HasSuffix(got, " the end"))
 	require.Contains(t, got, "bytes are left out here")
+
+	cites := said(1, agent.RoleAssistant, text)
+	cites.Parts[0].Raw = json.RawMessage(`[{"start_index":9000}]`)
+	require.Empty(t, window.Fit([]store.Entry{cites}, 3000)[0].Parts[0].Raw, "it says where it stands in the text")
+	step := said(1, agent.RoleAssistant, "")
+	step.Parts[0] = agent.Part{Type: agent.PartServer, Text: "web_search", Raw: json.RawMessage(`"` + strings.Repeat("x", 10_000) + `"`)}
+	fitted = window.Fit([]store.Entry{step}, 3000)
+	require.Less(t, window.Bytes(fitted), 3000)
+	require.Equal(t, "web_search", fitted[0].Parts[0].Text)
 }
 
 // The meter believes what the model has counted, within reason.

@@ -1,0 +1,77 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+)
+
+// pending is a server that has a run's steps in flight: those of states, one look after the
+// other, the last for ever.
+type pending struct {
+	client.Client
+	states [][]enums.PendingActivityState
+	err    error
+	looks  int
+}
+
+func (p *pending) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	now := p.states[min(p.looks, len(p.states)-1)]
+	p.looks++
+	answer := &workflowservice.DescribeWorkflowExecutionResponse{}
+	for _, s := range now {
+		answer.PendingActivities = append(answer.PendingActivities, &workflowpb.PendingActivityInfo{State: s})
+	}
+	return answer, p.err
+}
+
+// A held root keeps its turn until the server knows that its steps have ended, for half a
+// second at most; a step that no worker has does not keep it waiting.
+func TestTheRootWaitsForItsOwnSteps(t *testing.T) {
+	const started, scheduled = enums.PENDING_ACTIVITY_STATE_STARTED, enums.PENDING_ACTIVITY_STATE_SCHEDULED
+	for _, c := range []struct {
+		name   string
+		server pending
+		gone   bool
+		took   time.Duration
+	}{
+		{"at once", pending{states: [][]enums.PendingActivityState{{}}}, true, 5 * time.Millisecond},
+		{"reported later", pending{states: [][]enums.PendingActivityState{{started, scheduled}, {started}, {}}}, true, 35 * time.Millisecond},
+		{"nobody has it", pending{states: [][]enums.PendingActivityState{{scheduled}}}, true, 5 * time.Millisecond},
+		{"never reported", pending{states: [][]enums.PendingActivityState{{started}}}, false, 500 * time.Millisecond},
+		{"the server is away", pending{states: [][]enums.PendingActivityState{{}}, err: errors.New("away")}, false, 5 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				gone, err := (&Deeds{Flights: NewFlights(), Client: &c.server}).gather(t.Context(), "s")
+				require.NoError(t, err)
+				require.Equal(t, c.gone, gone)
+				require.Equal(t, c.took, time.Since(began))
+			})
+		})
+	}
+}
+
+// A step that does not end at once is not waited for: the server is not even asked.
+func TestTheRootWaitsForNoStepThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flights, server := NewFlights(), &pending{}
+		_, leave := flights.enter(t.Context(), "s", nil)
+		defer leave()
+		began := time.Now()
+		gone, err := (&Deeds{Flights: flights, Client: server}).gather(t.Context(), "s")
+		require.NoError(t, err)
+		require.False(t, gone)
+		require.Zero(t, server.looks)
+		require.Equal(t, gatherTime, time.Since(began))
+	})
+}

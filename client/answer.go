@@ -26,7 +26,7 @@ type AnswerOptions struct {
 
 // ApproveOptions says more of an approval; nil means every default.
 type ApproveOptions struct {
-	// Arguments are made in the place of the model's: anything that is an object
+	// Arguments replace the model's: anything that is an object
 	// in JSON; nil means those that were asked for.
 	Arguments any
 	// Always approves every further call of the tool in this run.

@@ -83,7 +83,7 @@ type StartOptions struct {
 	Labels map[string]string
 	// Carry says what the run keeps of the session's runs before it; empty means all.
 	Carry agent.Carry
-	// Data is JSON for agents that want it, beside or in the place of a text.
+	// Data is JSON for agents that want it, beside or instead of a text.
 	Data []byte
 	// Park makes the run wait before its first turn, until the conditions are
 	// met; nil means that it begins at once.
@@ -91,7 +91,7 @@ type StartOptions struct {
 	// Briefing is what an earlier run handed over. A text is not needed beside it.
 	Briefing *agent.Handoff
 	// Priority is Temporal's own: how soon the run's steps are done beside those of
-	// others, and whose they are, so that no tenant's keep another's from being done.
+	// others, and whose they are, so that one tenant's steps cannot starve another's.
 	// The agents below the run have the same, and so have the runs that go on from it by
 	// Send, Fork and Retry, while Temporal knows it. The zero value is the server's default.
 	Priority temporal.Priority

@@ -16,14 +16,14 @@ import (
 type ForkOptions struct {
 	// Checkpoint is where: of a fork the newest where it is empty, of a retry the
 	// last from which the failed run can go on. Start begins at the run's own
-	// beginning in its stead, and needs no id.
+	// beginning instead, and needs no id.
 	Checkpoint string
 	Start      bool
 	// Text is what the model is told there. It is needed where the model has
 	// nothing to answer, at the end of a run that was completed.
 	Text string
-	// Edit puts Text in the place of the last thing that a person said before the
-	// checkpoint.
+	// Edit replaces the last thing that a person said before the checkpoint
+	// with Text.
 	Edit bool
 	// NewSession makes a fork begin a session of its own, which leaves this one as it
 	// is; Session is its id, empty means one of ours. A retry stays where it is.
@@ -60,7 +60,8 @@ func (a *Anew) Agent() string { return a.start.Agent }
 // Fork prepares a run that begins behind a checkpoint of a session, whichever run
 // made it. The old run stays as it is. Its errors are those of [Client.Transcript]
 // and [agent.NotFound] for a checkpoint that the session does not have; a
-// session that is live can only be forked into a new one, else it is [agent.Busy].
+// session that is live can only be forked into a new one, else it is [agent.Busy], and a
+// new one that is there already is [agent.InvalidInput].
 func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
 	if o == nil {
 		o = &ForkOptions{}
@@ -77,8 +78,8 @@ func (c *Client) Fork(ctx context.Context, session string, o *ForkOptions) (*Ane
 	target := session
 	if o.NewSession {
 		from.Session = session
-		if target = o.Session; target == "" {
-			target = uuid.Must(uuid.NewV7()).String()
+		if target, err = c.newSession(ctx, o.Session); err != nil {
+			return nil, err
 		}
 	} else if err := c.idle(ctx, session); err != nil {
 		return nil, err
@@ -100,6 +101,25 @@ func forkPoint(view *store.View, session string, o ForkOptions) (agent.Point, er
 	return point, nil
 }
 
+// newSession is the id of a session that does not exist yet: the one that is named, or one
+// of ours.
+func (c *Client) newSession(ctx context.Context, named string) (string, error) {
+	if named == "" {
+		return uuid.Must(uuid.NewV7()).String(), nil
+	}
+	_, err := c.last(ctx, named)
+	if errors.Is(err, agent.NotFound) { // or Temporal has forgotten it
+		_, err = c.log.Head(ctx, named)
+	}
+	switch {
+	case errors.Is(err, agent.NotFound):
+		return named, nil
+	case err == nil:
+		err = agent.Errorf(agent.InvalidInput, "session %s exists; name another one for the fork", named).At("session")
+	}
+	return "", err
+}
+
 // idle refuses a session that has a live run.
 func (c *Client) idle(ctx context.Context, session string) error {
 	info, err := c.last(ctx, session)
@@ -112,7 +132,7 @@ func (c *Client) idle(ctx context.Context, session string) error {
 	return err
 }
 
-// Retry prepares a new run in the place of a session's last, which has failed: it
+// Retry prepares a new run that replaces a session's last, which has failed: it
 // begins where the failed one stood. A run that has not failed is [agent.Stale].
 func (c *Client) Retry(ctx context.Context, session string, o *ForkOptions) (*Anew, error) {
 	if o == nil {

@@ -117,7 +117,7 @@ func lostText(memo agent.Memo) string {
 	return "storing the log has lost five workers; find out why: it is tried again"
 }
 
-// isOf tells whether one of a run's requests is of the type and for the approver
+// isOf reports whether one of a run's requests is of the type and for the approver
 // that the run was found by.
 func (f InboxFilter) isOf(q agent.MemoRequest) bool {
 	switch t := agent.RequestType(f.WaitsFor); t {

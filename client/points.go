@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,14 +63,12 @@ func (c *Client) Checkpoints(ctx context.Context, session string, o *PointsOptio
 	}
 	slices.Reverse(all)
 	page := Points{Total: len(all), Items: []agent.Point{}}
-	limit := o.Limit
-	if limit == 0 {
-		limit = 50
-	}
-	for _, p := range all[min(o.Offset, len(all)):min(o.Offset+limit, len(all))] {
+	rest := all[min(o.Offset, len(all)):]
+	shown := min(cmp.Or(o.Limit, 50), len(rest))
+	for _, p := range rest[:shown] {
 		page.Items = append(page.Items, journal.Fill(view, p))
 	}
-	page.More = o.Offset+limit < len(all)
+	page.More = shown < len(rest)
 	return page, nil
 }
 

@@ -193,7 +193,7 @@ func (r *reader) ask(ctx context.Context, info *workflowpb.WorkflowExecutionInfo
 	return tail, err
 }
 
-// unanswered tells whether a query found nobody in its time, or a worker that
+// unanswered reports whether a query found nobody in its time, or a worker that
 // stopped just then.
 func unanswered(err error) bool {
 	var cut *serviceerror.Canceled

@@ -145,7 +145,7 @@ func (r *Run) closed(ctx context.Context, execution string) (*workflowpb.Workflo
 	}
 }
 
-// closing returns the event that closed an execution, or nil where there is none.
+// closing returns the event that closed an execution, or nil if there is none.
 func (r *Run) closing(ctx context.Context, execution string, wait bool) (*historypb.HistoryEvent, error) {
 	events := r.client.temporal.GetWorkflowHistory(ctx, r.Session, execution, wait, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for events.HasNext() {

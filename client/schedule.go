@@ -50,7 +50,7 @@ func (c *Client) Schedule(ctx context.Context, id string, s ScheduleSpec) error 
 	if err != nil {
 		return durable.Within("schedule refused", err)
 	}
-	_, err = c.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
+	made, err := c.temporal.ScheduleClient().Create(ctx, client.ScheduleOptions{
 		ID: id, Spec: spec, Memo: map[string]any{agent.MemoKey: s.memo(tick)},
 		Action: &client.ScheduleWorkflowAction{ID: id, Workflow: signals.TickType, Args: []any{tick}, TaskQueue: c.taskQueue},
 	})
@@ -63,7 +63,23 @@ func (c *Client) Schedule(ctx context.Context, id string, s ScheduleSpec) error 
 	case err != nil:
 		return fmt.Errorf("making schedule %s: %w", id, durable.ArriveRPC(err))
 	}
-	return nil
+	return c.comes(ctx, made, s)
+}
+
+// comes takes a schedule back that the server knows no time for, such as the 30th of
+// February. If the server does not say, the schedule stands.
+func (c *Client) comes(ctx context.Context, made client.ScheduleHandle, s ScheduleSpec) error {
+	if s.Cron == "" {
+		return nil
+	}
+	d, err := made.Describe(ctx)
+	if err != nil || len(d.Info.NextActionTimes) > 0 || d.Info.NumActions > 0 {
+		return nil
+	}
+	if err := made.Delete(ctx); err != nil {
+		return fmt.Errorf("deleting schedule %s, for which no time comes: %w", made.GetID(), durable.ArriveRPC(err))
+	}
+	return agent.Errorf(agent.InvalidInput, "schedule refused: no time comes that %q means", s.Cron).At("cron")
 }
 
 func (s ScheduleSpec) resolve(id string) (spec client.ScheduleSpec, t agent.Tick, err error) {
@@ -150,8 +166,12 @@ func scheduled(e *client.ScheduleListEntry) Scheduled {
 // Unschedule deletes a schedule; what it has said stays said. [agent.NotFound] tells
 // that there is none.
 func (c *Client) Unschedule(ctx context.Context, id string) error {
-	if err := c.temporal.ScheduleClient().GetHandle(ctx, id).Delete(ctx); err != nil {
-		return fmt.Errorf("deleting schedule %s: %w", id, durable.ArriveRPC(err))
+	err := durable.ArriveRPC(c.temporal.ScheduleClient().GetHandle(ctx, id).Delete(ctx))
+	switch {
+	case errors.Is(err, agent.NotFound):
+		return agent.Errorf(agent.NotFound, "there is no schedule %s", id)
+	case err != nil:
+		return fmt.Errorf("deleting schedule %s: %w", id, err)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (b *branch) nodes(now time.Time) []agent.Node {
 	return list
 }
 
-// owns tells whether a run below belongs to this run of the session: it began
+// owns reports whether a run below belongs to this run of the session: it began
 // after the end of the run before, and not after this one's.
 func (b *branch) owns(info *workflowpb.WorkflowExecutionInfo) bool {
 	began := info.GetStartTime().AsTime()

@@ -73,15 +73,15 @@ func (r *Run) Cancel(ctx context.Context, reason string) (agent.Ack, error) {
 	return agent.Ack{V: agent.Version, Session: r.Session, Run: r.ID, Status: out.Status, Seq: out.Seq, Effect: agent.Already}, nil
 }
 
-// CanResume reports whether a resume that says nothing would be taken now, and if not,
-// why: with the code of [Run.Resume]'s refusal, or with an error of [Run.Status]. The
-// answer may be old when it arrives: [Run.Resume] alone decides.
-func (r *Run) CanResume(ctx context.Context) (ok bool, why error) {
+// CanResume returns nil if a resume that says nothing would be taken now, else why not: an
+// error with the code of [Run.Resume]'s refusal, or one of [Run.Status]. The answer may be
+// old when it arrives: [Run.Resume] alone decides.
+func (r *Run) CanResume(ctx context.Context) error {
 	s, err := r.Status(ctx)
-	if err == nil {
-		err = s.Resumable(time.Now())
+	if err != nil {
+		return err
 	}
-	return err == nil, err
+	return s.Resumable(time.Now())
 }
 
 // Suspension is why the run waits and on what, nil where it does not. Errors are

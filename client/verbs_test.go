@@ -152,10 +152,10 @@ func TestCanResume(t *testing.T) {
 			status: func(context.Context) (agent.RunStatus, error) { return c.s, nil },
 		}
 		r := &Run{client: New(f, nil), Session: "a", ID: "01a1"}
-		ok, why := r.CanResume(t.Context())
-		require.Equal(t, c.why == "", ok, name)
-		if !ok {
-			require.ErrorIs(t, why, c.why, name)
+		if err := r.CanResume(t.Context()); c.why == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, c.why, name)
 		}
 		s, err := r.Suspension(t.Context())
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ type watch struct {
 	looks   *looks
 }
 
-// seen tells whether nothing has come since all was read.
+// seen reports whether nothing has come since all was read.
 func (w *watch) seen(info *workflowpb.WorkflowExecutionInfo) bool {
 	return w.read != nil && w.read.GetExecution().GetRunId() == info.GetExecution().GetRunId() &&
 		w.read.GetStatus() == info.GetStatus() && w.read.GetHistoryLength() == info.GetHistoryLength()
@@ -64,7 +64,7 @@ func (w *watch) looked() {
 	w.looks.next()
 }
 
-// current tells whether the execution that was read last is the one that is followed.
+// current reports whether the execution that was read last is the one that is followed.
 func (w *watch) current() bool {
 	return w.news != nil && w.read != nil && w.read.GetExecution().GetRunId() == w.history.execution
 }

@@ -42,7 +42,7 @@ type database struct {
 	handle io.Closer
 }
 
-// openDatabase makes the database where there is none, with the namespace in it.
+// openDatabase makes the database if there is none, with the namespace in it.
 // An empty dir means memory.
 func openDatabase(ctx context.Context, dir string, o *Options) (*database, error) {
 	d := &database{cfg: memoryConfig()}

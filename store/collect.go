@@ -18,8 +18,8 @@ type Collected struct {
 	// Left are chunks that stay although no session is known to need them: young ones, and
 	// those of sessions that can't be read.
 	Left int `json:"left"`
-	// Faults are the sessions that can't be read, and what stands in the place of a chunk
-	// or an edge and is none. Of the sessions' chunks, and of those that they were forked
+	// Faults are the sessions that can't be read, and what stands where a chunk or an edge
+	// belongs and is none. Of the sessions' chunks, and of those that they were forked
 	// from, none is deleted.
 	Faults []Fault `json:"faults,omitempty"`
 }

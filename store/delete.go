@@ -93,7 +93,7 @@ type deletion struct {
 	done    Deleted
 }
 
-// below tells whether a session goes with the deleted one.
+// below reports whether a session goes with the deleted one.
 func (d *deletion) below(session string) bool {
 	return session == d.session || strings.HasPrefix(session, d.session+"/")
 }

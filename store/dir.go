@@ -86,7 +86,7 @@ func (d *Dir) PutChunk(ctx context.Context, digest string, data []byte) error {
 	return d.write(d.chunk(digest), data)
 }
 
-// renew makes a chunk young again, and tells whether it is there. The lock keeps
+// renew makes a chunk young again, and reports whether it is there. The lock keeps
 // it from happening between DeleteChunk's look and its removal.
 func (d *Dir) renew(ctx context.Context, digest string) (bool, error) {
 	unlock, err := d.lock(ctx, "chunk", digest)

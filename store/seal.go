@@ -34,8 +34,8 @@ func (l *Log) Seal(ctx context.Context, prev, session, run string, works bool, e
 	return s.c.Name, nil
 }
 
-// grow keeps what is known up to a chunk that was sealed in the place of what was known
-// up to the one before.
+// grow keeps what is known up to a chunk that was sealed, which replaces what was known up
+// to the one before.
 func (l *Log) grow(s *sealing, prev string, works bool, events []agent.Event, epoch int64) {
 	base, ok := l.views.get(prev)
 	if prev == "" && works {
@@ -107,7 +107,7 @@ func (s *sealing) prepare(ctx context.Context, merges bool) error {
 	return nil
 }
 
-// instead finds what stands in the place of a chunk that was merged into another one and
+// instead finds what replaced a chunk that was merged into another one and
 // collected since: an execution that was reset goes back to it. What the other one has
 // of it goes into the chunk in the making.
 func (s *sealing) instead(ctx context.Context, missing error) (*Envelope, error) {

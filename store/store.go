@@ -11,7 +11,7 @@ import (
 // Store keeps chunks and heads. Its methods may be called from many goroutines
 // and processes at once. What they return by way of codes is part of the
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
-// also a context that is over. testsuite.Store tells whether a store keeps it.
+// also a context that is over. testsuite.Store reports whether a store keeps it.
 type Store interface {
 	// ID returns the store's identity, 32 hexadecimal digits. The first call in the store's
 	// life chooses and keeps it; of many at once one chooses. A copy of the store has the

@@ -21,7 +21,7 @@ const (
 	kindKey       = attribute.Key("fermata.suspension.kind")
 	initiatorKey  = attribute.Key("fermata.suspension.initiator")
 	causeKey      = attribute.Key("fermata.suspension.cause")
-	// conditionsKey tells whether times or events can end it.
+	// conditionsKey reports whether times or events can end it.
 	conditionsKey = attribute.Key("fermata.suspension.conditions")
 	// waitsForKey is what it waits for, in the words of listings, and requestsKey the ids by
 	// which that is answered. What is asked, and of whom, is on no span.

@@ -92,7 +92,7 @@ func (m observed) answered(ctx context.Context, made trace.Span, who []attribute
 	}
 }
 
-// gaveUp tells whether somebody else's wish has ended a call: a hold, an end of the
+// gaveUp reports whether somebody else's wish has ended a call: a hold, an end of the
 // run, a worker that shuts down. That is no failure.
 func gaveUp(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.Canceled) && providerFault(context.Cause(ctx)) == ""

@@ -68,7 +68,7 @@ func TestAToolAsksAPerson(t *testing.T) {
 	}
 }
 
-// A tool may keep something with its question and go on from there, in the place of
+// A tool may keep something with its question and go on from there, instead of
 // beginning anew. People and the model see nothing of it.
 func TestAToolKeepsSomethingWithItsQuestion(t *testing.T) {
 	var drafts atomic.Int32

@@ -57,7 +57,7 @@ func (c *Crash) Steps() []string {
 	return slices.Clone(c.steps)
 }
 
-// begin counts a step, and tells whether it is the one.
+// begin counts a step, and reports whether it is the one.
 func (c *Crash) begin(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Crash) begin(name string) bool {
 	return c.Step == len(c.steps)
 }
 
-// Happened tells whether the worker has died.
+// Happened reports whether the worker has died.
 func (c *Crash) Happened() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +169,7 @@ func (m *mortal) carry(ctx context.Context, method string, req, reply any, conn 
 	return err
 }
 
-// last tells whether a call was the one after which the worker dies.
+// last reports whether a call was the one after which the worker dies.
 func (m *mortal) last(req, reply any) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

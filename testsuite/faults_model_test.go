@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
-// generate is what a planted fault does in the place of an adapter.
+// generate is what a planted fault does instead of an adapter.
 type generate func(ctx context.Context, m model.Model, req *model.Request, emit func(model.Delta)) (*model.Reply, error)
 
 type bent struct {

@@ -26,7 +26,7 @@ type HTTP struct {
 	// the pieces in which the provider streams it, each of which is written by
 	// itself; one piece where it does not stream. The last of them ends the reply.
 	Reply func(s Scene) []string
-	// Refuse writes a failure that comes in the place of a reply: the status of the
+	// Refuse writes a failure instead of a reply: the status of the
 	// answer, which is f.HTTP where that is set, and its body. RetryAfter is sent in
 	// the header of that name by the stand-in.
 	Refuse func(f Failure) (status int, body string)

@@ -126,7 +126,7 @@ func conversationIsAsked(t testing.TB, a adapter) {
 	brokenIsSent(t, asked.Messages)
 }
 
-// brokenIsSent looks for something in the place of arguments that are no JSON.
+// brokenIsSent looks for what replaces arguments that are no JSON.
 func brokenIsSent(t testing.TB, messages []agent.Message) {
 	t.Helper()
 	n := 0
@@ -170,9 +170,12 @@ func thinkingGoesBack(t testing.TB, a adapter) {
 	for by, back := range map[string]bool{a.o.Provider: true, "another": false} {
 		asked := a.sent(t, "thinking by "+by, func() *model.Request {
 			r := a.question()
+			parts := []agent.Part{{Type: agent.PartThinking, Text: "I should look.", Signature: signature, ProviderID: "rs_1"}, madeCall("t1.1", "now", `{}`)}
+			if !back {
+				parts = append(parts, agent.Part{Type: agent.PartServer, Text: "web_search", Raw: json.RawMessage(`{"type":"server_tool_use","id":"s-1","name":"web_search","input":{}}`)})
+			}
 			r.Messages = append(r.Messages,
-				agent.Message{Role: agent.RoleAssistant, Model: by + "/" + a.o.Model, Parts: []agent.Part{
-					{Type: agent.PartThinking, Text: "I should look.", Signature: signature, ProviderID: "rs_1"}, madeCall("t1.1", "now", `{}`)}},
+				agent.Message{Role: agent.RoleAssistant, Model: by + "/" + a.o.Model, Parts: parts},
 				resultOf("t1.1", "now", agent.CallOK, "12:00"))
 			return r
 		})

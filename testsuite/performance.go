@@ -138,7 +138,7 @@ func (p *performance) wait(ctx context.Context, session string) (*agent.Outcome,
 	}
 }
 
-// look waits until the run itself rests or ends, and tells whether its tree does.
+// look waits until the run itself rests or ends, and reports whether its tree does.
 func (p *performance) look(ctx context.Context, session string) (*agent.Outcome, bool, error) {
 	run, err := p.client.Get(ctx, session)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *performance) stuck(session string, err error) error {
 	return fmt.Errorf("session %s neither rests nor ends (%w); it is %s and does %s", session, err, st.Status, text(st.Doing))
 }
 
-// rests tells whether all live runs of a tree rest, once the person has answered what
+// rests reports whether all live runs of a tree rest, once the person has answered what
 // they ask. One that is still held by a hold that was lifted above it does not.
 func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) {
 	runs, err := p.tree(ctx, top)
@@ -194,7 +194,7 @@ func (p *performance) rests(ctx context.Context, top *client.Run) (bool, error) 
 	return resting, nil
 }
 
-// react lets the person answer what a run asks; it tells whether he did.
+// react lets the person answer what a run asks; it reports whether he did.
 func (p *performance) react(ctx context.Context, open []agent.Request) (acted bool, err error) {
 	list, err := p.person.reactions(open)
 	for _, said := range list {
@@ -307,7 +307,7 @@ func (c clock) seen() (due time.Duration) {
 	return due
 }
 
-// reached tells whether the run has come to a time, and done what was due by then.
+// reached reports whether the run has come to a time, and done what was due by then.
 func (c clock) reached(at time.Time) bool {
 	return !c.now.Before(at) && (c.wake.IsZero() || c.wake.After(c.now))
 }

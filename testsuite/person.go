@@ -62,7 +62,7 @@ type Reaction struct {
 	Times int
 
 	Approve bool
-	// Arguments are approved in the place of the model's.
+	// Arguments replace the model's.
 	Arguments json.RawMessage
 	Reject    string // the reason
 	Text      string // an answer
@@ -71,7 +71,7 @@ type Reaction struct {
 	Data   json.RawMessage // a client tool's result
 	// Ignore leaves the request open.
 	Ignore bool
-	// Stop ends the run, gracefully, for that reason, in the place of an answer.
+	// Stop ends the run, gracefully, for that reason, instead of an answer.
 	Stop string
 	// Fail fails the test: this was not to be asked.
 	Fail string
@@ -155,7 +155,7 @@ func personRefused(err error) error {
 	return fmt.Errorf("what the person said was refused: %w", err)
 }
 
-// decide finds the rule for a request; nil where there is none.
+// decide finds the rule for a request; nil if there is none.
 func (v *visit) decide(q agent.Request) (*Said, error) {
 	p := v.person
 	for i, rule := range p.Rules {

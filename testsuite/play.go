@@ -197,7 +197,7 @@ func (p *play) look() {
 	}
 }
 
-// carryOut does one errand, and tells whether the run goes on after it.
+// carryOut does one errand, and reports whether the run goes on after it.
 func (p *play) carryOut(e errand) bool {
 	p.set(func() {
 		if e.goes {
@@ -210,7 +210,7 @@ func (p *play) carryOut(e errand) bool {
 	return e.goes
 }
 
-// react lets the person answer what the run asks; it tells whether he did.
+// react lets the person answer what the run asks; it reports whether he did.
 func (p *play) react(st agent.RunStatus) bool {
 	if st.Suspension == nil {
 		return false
@@ -258,7 +258,7 @@ func (p *play) arrive() {
 	p.look()
 }
 
-// do does something within the environment, at its next moment. It tells whether it
+// do does something within the environment, at its next moment. It reports whether it
 // was done: not if the run has ended.
 func (p *play) do(ctx context.Context, goes bool, do func()) (bool, error) {
 	e := errand{do: do, goes: goes, done: make(chan struct{})}

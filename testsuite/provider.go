@@ -56,7 +56,7 @@ type Block struct {
 	// Pieces are the text, the thinking, or what the model wrote for the call's
 	// arguments, in the pieces in which they are streamed; joined, where it is not.
 	Pieces []string
-	// Signature is the provider's mark on thinking; empty where there is none.
+	// Signature is the provider's mark on thinking; empty if there is none.
 	Signature string
 	// ID is the provider's id of a call: it may be empty or repeat another's.
 	ID string

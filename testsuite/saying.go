@@ -59,7 +59,7 @@ func (p *play) closed(c agent.Command) error {
 	return e
 }
 
-// givesUp tells whether a verb cancels calls in flight.
+// givesUp reports whether a verb cancels calls in flight.
 func givesUp(c agent.Command) bool {
 	send, is := c.(agent.SendOrder)
 	return c.Verb().Strength() >= agent.Interrupt.Strength() || is && send.Mode == agent.SendInterrupt

@@ -74,7 +74,7 @@ type Reply struct {
 type Call struct {
 	Tool      string         `yaml:"tool"`
 	Arguments map[string]any `yaml:"arguments"`
-	// Raw is written in the place of Arguments, whether it is JSON or not.
+	// Raw is written instead of Arguments, whether it is JSON or not.
 	Raw string `yaml:"raw"`
 	ID  string `yaml:"id"` // the provider's
 }
@@ -240,7 +240,7 @@ const summary = "Summed up: %d replies of the script were given."
 
 var summed = regexp.MustCompile(`Summed up: (\d+) replies of the script`)
 
-// asksForSummary tells whether the runtime wants a conversation summed up, to go on
+// asksForSummary reports whether the runtime wants a conversation summed up, to go on
 // from the summary. A handoff is not meant, which has a schema.
 func asksForSummary(req *model.Request) bool {
 	if len(req.Messages) == 0 || len(req.Output) > 0 {

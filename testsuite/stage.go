@@ -27,7 +27,7 @@ type Options struct {
 	// task queue of its own and no deployment, whatever it says there; where its Store
 	// and Logger are empty, a store in a folder of the test's own, and silence.
 	Worker *worker.Options
-	// Model answers in the place of every model that an agent names; mostly a
+	// Model answers instead of every model that an agent names; mostly a
 	// [Script]. What Worker.Models know of its price and window holds for it too. Nil
 	// means that Worker.Models are asked.
 	Model model.Model
@@ -118,7 +118,7 @@ func (o *Options) worker(t testing.TB) *worker.Options {
 	return &own
 }
 
-// standIn answers in the place of a model, whose price and window it has.
+// standIn answers instead of a model, whose price and window it has.
 type standIn struct {
 	model.Model
 	info model.Info
@@ -131,13 +131,14 @@ func (s standIn) Info(name string) model.Info {
 	return s.info
 }
 
-// known is what is known of a model by its full name; nothing where it is not there.
+// known is what is known of a model by its full name; nothing if it is not there, or is nil,
+// as in a test of a program that makes its models elsewhere.
 func known(models map[string]model.Model, name string) model.Info {
-	if m, ok := models[name]; ok {
+	if m := models[name]; m != nil {
 		return m.Info(name)
 	}
 	provider, own, _ := strings.Cut(name, "/")
-	if m, ok := models[provider]; ok && own != "" {
+	if m := models[provider]; m != nil && own != "" {
 		return m.Info(own)
 	}
 	return model.Info{}

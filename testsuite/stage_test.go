@@ -10,6 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -36,6 +37,17 @@ func payment() *testsuite.Script {
 		testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.ParkTool, Arguments: map[string]any{"reason": "the bank is slow", "conditions": map[string]any{"after": "168h"}}}}},
 		testsuite.Reply{Text: "It has arrived."},
 	)
+}
+
+// A program's options may come without its models, which a test does not need.
+func TestAModelThatIsNilIsStoodInFor(t *testing.T) {
+	var paid []string
+	o := payer(&paid)
+	for _, name := range []string{"anthropic", "anthropic/claude-sonnet-5"} {
+		o.Models = map[string]model.Model{name: nil}
+		s := testsuite.New(t, &testsuite.Options{Worker: o, Model: testsuite.NewScript(testsuite.Reply{Text: "Nothing is open."})})
+		require.Equal(t, "Nothing is open.", s.Start("payer", "Pay what is open", nil).Completed().Text)
+	}
 }
 
 func TestAWholeStory(t *testing.T) {

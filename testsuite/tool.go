@@ -20,7 +20,7 @@ type ToolOptions struct {
 	// behind the tool must bear these.
 	Arguments string
 	// Slow are the JSON of a call that goes on until its context ends; empty where
-	// there is none, and then nothing tells whether calls end with their contexts.
+	// there is none, and then nothing reports whether calls end with their contexts.
 	Slow string
 	// Effects counts what the tool has done to the world up to now: one more for each
 	// call that succeeds, or for each key of a tool with Attempts. Nil where that can't

@@ -38,7 +38,7 @@ const MaxAsks = 16
 // Answers are those to all that the call has asked so far, in their order; empty for a
 // call that is made for the first time. They count as handed out: the next Ask asks
 // something new. It is for a tool that goes on from where it was, which it finds in the
-// State of the last answer, in the place of beginning anew.
+// State of the last answer, instead of beginning anew.
 func (c *Call) Answers() []agent.ToolAnswer {
 	c.asked = len(c.answers)
 	return c.answers
@@ -47,5 +47,5 @@ func (c *Call) Answers() []agent.ToolAnswer {
 // WithAnswers returns the call with what its questions were answered with.
 func (c Call) WithAnswers(answers []agent.ToolAnswer) *Call { c.answers = answers; return &c }
 
-// Question is what the call has asked and has no answer to; nil where there is none.
+// Question is what the call has asked and has no answer to; nil if there is none.
 func (c *Call) Question() *agent.ToolQuestion { return c.question }

@@ -65,13 +65,13 @@ func (b breach) ref() *EventRef {
 	return &EventRef{ID: b.event.GetEventId(), Type: b.event.GetEventType().String(), Time: b.event.GetEventTime().AsTime()}
 }
 
-// surplus tells whether a replay made more commands than the history has. It does so
+// surplus reports whether a replay made more commands than the history has. It does so
 // wherever a history is cut off within the commands of a task.
 func surplus(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "nondeterministic workflow: extra replay command for ")
 }
 
-// departs tells whether a replay came to something else than the history has.
+// departs reports whether a replay came to something else than the history has.
 func departs(err error) bool { return err != nil && !surplus(err) }
 
 // What the SDK says of replays that depart. It has no other form for it.
@@ -102,7 +102,7 @@ func difference(e *historypb.HistoryEvent, err error) string {
 // maxFault bounds what is shown of an error of the workflow's own code, in bytes.
 const maxFault = 300
 
-// step is the command that a replay made in the place of another.
+// step is the command that a replay made instead of another.
 func step(err error) string {
 	m := sdkCommand.FindStringSubmatch(err.Error())
 	switch {

@@ -97,7 +97,7 @@ func loopback(addr string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// attributesFor is how long a worker waits for a listing that tells whether its namespace
+// attributesFor is how long a worker waits for a listing that reports whether its namespace
 // has the search attributes.
 const attributesFor = 5 * time.Second
 
@@ -190,7 +190,7 @@ func MissingAttributes(ctx context.Context, c client.Client) (missing []string, 
 	return missing, nil
 }
 
-// knows tells whether a namespace has all that a query names.
+// knows reports whether a namespace has all that a query names.
 func knows(ctx context.Context, c client.Client, query string) (bool, error) {
 	_, err := c.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
 	var unknown *serviceerror.InvalidArgument

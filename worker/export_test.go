@@ -12,7 +12,7 @@ import (
 // Resolve is what the options come to.
 func (o *Options) Resolve() (*activities.Deeds, error) { return o.resolve() }
 
-// Loopback tells whether an address is one of this machine.
+// Loopback reports whether an address is one of this machine.
 var Loopback = loopback
 
 // CheckKeys is what a worker that starts asks of its store.

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
@@ -36,8 +37,10 @@ type holds struct {
 	logger   *zap.Logger
 	waiting  chan agent.Heard
 
+	looks singleflight.Group // at which processes there are
+
 	mu    sync.Mutex
-	fleet []string  // the other processes, where they are few
+	fleet []string  // the other processes, if they are few
 	few   bool      // whether they are
 	until time.Time // how long that is believed
 	// silent are processes that did not answer, and since when.
@@ -146,29 +149,55 @@ func (c *holds) spread(ctx context.Context, h agent.Heard) {
 	}
 }
 
-// others lists the other processes that poll the runs' task queue, where they are few.
+// others lists the other processes that poll the runs' task queue, if they are few. Holds
+// that come together share a look, and none waits for the server longer than its context.
 func (c *holds) others(ctx context.Context) (fleet []string, isFew bool) {
+	if fleet, isFew, known := c.known(); known {
+		return fleet, isFew
+	}
+	look := c.looks.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+		defer cancel()
+		return nil, c.count(ctx)
+	})
+	select {
+	case <-look:
+	case <-ctx.Done():
+	}
+	fleet, isFew, _ = c.known()
+	return fleet, isFew
+}
+
+// known is what the last look has found, as long as that is believed.
+func (c *holds) known() (fleet []string, isFew, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Now().Before(c.until) {
-		return c.fleet, c.few
+	if !time.Now().Before(c.until) {
+		return nil, false, false
 	}
+	return c.fleet, c.few, true
+}
+
+// count asks the server which processes there are.
+func (c *holds) count(ctx context.Context) error {
 	d, err := c.temporal.DescribeTaskQueue(ctx, c.queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {
 		c.logger.Debug("nobody tells which processes there are", zap.Error(err))
-		return nil, false
+		return err
 	}
-	c.fleet = nil
+	var fleet []string
 	for _, p := range d.GetPollers() {
 		if p.GetIdentity() != c.process {
-			c.fleet = append(c.fleet, p.GetIdentity())
+			fleet = append(fleet, p.GetIdentity())
 		}
 	}
-	c.few, c.until = len(c.fleet) <= few, time.Now().Add(fewFor)
-	if !c.few {
-		c.fleet, c.until = nil, time.Now().Add(manyFor)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fleet, c.few, c.until = fleet, true, time.Now().Add(fewFor)
+	if len(fleet) > few {
+		c.fleet, c.few, c.until = nil, false, time.Now().Add(manyFor)
 	}
-	return c.fleet, c.few
+	return nil
 }
 
 // doing is what a run has in flight.
@@ -211,7 +240,7 @@ func (c *holds) hush(process string) {
 	c.silent[process] = time.Now()
 }
 
-// hushed tells whether a process did not answer just now.
+// hushed reports whether a process did not answer just now.
 func (c *holds) hushed(process string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

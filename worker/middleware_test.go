@@ -118,4 +118,9 @@ func TestMiddlewareAnswersAndRefuses(t *testing.T) {
 	o.Middleware = []model.Middleware{nil}
 	_, err = o.Resolve()
 	require.ErrorContains(t, err, "worker.Options.Middleware[0] is nil")
+
+	o.Middleware, o.Models = nil, map[string]model.Model{"script": nil}
+	_, err = o.Resolve()
+	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorContains(t, err, `worker.Options.Models["script"] is nil`)
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,11 +23,15 @@ func (o *Options) wrapped() (models, []error) {
 	if o.Observer != nil {
 		with = append(with, o.Observer.Model)
 	}
-	ms := models{}
-	for name, m := range o.Models {
-		ms[name] = model.Wrap(m, with...)
+	ms, faults := models{}, []error(nil)
+	for _, name := range slices.Sorted(maps.Keys(o.Models)) {
+		if o.Models[name] == nil {
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Models[%q] is nil", name).At("models"))
+			continue
+		}
+		ms[name] = model.Wrap(o.Models[name], with...)
 	}
-	return ms, nil
+	return ms, faults
 }
 
 // find finds a model by its full name, or by its provider's.

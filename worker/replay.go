@@ -161,13 +161,13 @@ func settled(events []*historypb.HistoryEvent) []*historypb.HistoryEvent {
 	return nil
 }
 
-// completes tells whether an event is the end of a workflow task: what follows up
+// completes reports whether an event is the end of a workflow task: what follows up
 // to the next one's start is what the task has done.
 func completes(e *historypb.HistoryEvent) bool {
 	return e.GetEventType() == enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 }
 
-// closes tells whether an event is the end of its execution.
+// closes reports whether an event is the end of its execution.
 func closes(e *historypb.HistoryEvent) bool {
 	switch e.GetEventType() {
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,

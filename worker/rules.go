@@ -27,7 +27,7 @@ func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
 	return faults
 }
 
-// someoneHas tells whether an agent may have a tool of that name: a rule holds for
+// someoneHas reports whether an agent may have a tool of that name: a rule holds for
 // the agents below, too.
 func someoneHas(d *activities.Deeds, defs []agent.Definition, name string) bool {
 	if _, ok := d.Tools[name]; ok || slices.Contains(ownNames, name) || strings.HasPrefix(name, "subagent_") {

@@ -80,7 +80,7 @@ const tries = 5
 // errBusy is why a call gives up after that.
 var errBusy = errors.New("others change it as fast as it is read; try again")
 
-// missing tells whether an object was not there.
+// missing reports whether an object was not there.
 func missing(err error) bool {
 	if code := codeOf(err); code != "" {
 		return code == "NoSuchKey" || code == "NotFound"
@@ -88,7 +88,7 @@ func missing(err error) bool {
 	return gcerrors.Code(err) == gcerrors.NotFound
 }
 
-// taken tells whether an object was there already that was to be created.
+// taken reports whether an object was there already that was to be created.
 func taken(err error) bool {
 	if code := codeOf(err); code != "" {
 		return code == "PreconditionFailed"

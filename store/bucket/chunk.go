@@ -96,7 +96,7 @@ func (s *Store) newest(ctx context.Context, name string, read func(ctx context.C
 	return nil, s.unavailable(errBusy, "reading chunk %s from", name)
 }
 
-// chunkOf reads what is known of a chunk off one of its objects; ok tells whether it is one.
+// chunkOf reads what is known of a chunk off one of its objects; ok reports whether it is one.
 func chunkOf(o *blob.ListObject) (c store.ChunkInfo, ok bool) {
 	name, rest, _ := strings.Cut(o.Key[strings.LastIndexByte(o.Key, '/')+1:], mark)
 	if len(rest) != timeDigits+randoms {

@@ -39,7 +39,7 @@
 // SESSION is in hexadecimal digits, which keeps the order of names, cut into pieces
 // that a file system takes.
 //
-// DeleteHead puts a grave in the place of the next version: who wants to write that
+// DeleteHead puts a grave where the next version would be: who wants to write that
 // version and who wants to delete the one before compete for the same key. What was
 // below is then overwritten with nothing. A session that begins anew goes on behind the
 // grave, and so no key is ever used for two heads.

@@ -165,7 +165,7 @@ func (s *Store) DeleteHead(ctx context.Context, session string, version int64) e
 	return s.unavailable(errBusy, "deleting the head of session %s from", session)
 }
 
-// dig makes a session's grave in the place of its next version, where it has none yet,
+// dig makes a session's grave where its next version would be, if it has none yet,
 // and returns its places as they were before.
 func (s *Store) dig(ctx context.Context, session string, version int64) ([]place, error) {
 	const most = 1000 // what is beyond them, Heads removes

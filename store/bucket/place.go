@@ -56,7 +56,7 @@ type place struct {
 	put     time.Time // when it was written, by the service's clock
 }
 
-// grave is what stands in the place of a deleted head's next version, and gone/HASH
+// grave is what stands where a deleted head's next version would be, and gone/HASH
 // after it.
 type grave struct {
 	Version int64       `json:"version"`
@@ -89,7 +89,7 @@ func (p place) key() string {
 	return headPrefix(p.session) + mark + fmt.Sprintf("%0*x", placeDigits, ^uint64(p.version))
 }
 
-// placeOf reads a place off an object; ok tells whether it is one.
+// placeOf reads a place off an object; ok reports whether it is one.
 func placeOf(o *blob.ListObject) (p place, ok bool) {
 	name, number, _ := strings.Cut(strings.TrimPrefix(o.Key, headFolder), mark)
 	session, err := hex.DecodeString(strings.ReplaceAll(name, pieceEnd, ""))
@@ -117,7 +117,7 @@ func (s *Store) places(ctx context.Context, session string, most int) (list []pl
 	return list, err
 }
 
-// buried reads the grave in a place; it is empty where there is none.
+// buried reads the grave in a place; it is empty if there is none.
 func (s *Store) buried(ctx context.Context, key string) (g grave, err error) {
 	data, err := s.read(ctx, key)
 	if missing(err) {

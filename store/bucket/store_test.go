@@ -98,7 +98,10 @@ func TestABucketOfS3IsAStore(t *testing.T) {
 	n := 0
 	testsuite.Store(t, func(t *testing.T) store.Store {
 		n++
-		return in(t, client, fmt.Sprint("fermata-", n))
+		name := fmt.Sprint("fermata-", n)
+		_, err := client.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &name}) // which makes it: of several requests at once all but one would fail
+		require.NoError(t, err)
+		return in(t, client, name)
 	})
 }
 

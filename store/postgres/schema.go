@@ -103,7 +103,7 @@ func (s *Store) upgrade(ctx context.Context, tx pgx.Tx, steps []string) (version
 	return len(steps), err
 }
 
-// version is that of the tables; 0 where there are none.
+// version is that of the tables; 0 if there are none.
 func (s *Store) version(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (version int, err error) {

@@ -100,6 +100,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	began := time.Now()
 	_, err := r.List(t.Context())
 	require.ErrorContains(t, err, "the MCP server tickets did not answer within 300ms (command ")
+	require.ErrorContains(t, err, "; raise start_timeout if it needs longer; it wrote nothing")
 	require.ErrorContains(t, err, "; it wrote nothing to stderr")
 	require.Less(t, time.Since(began), soon)
 

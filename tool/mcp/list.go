@@ -70,7 +70,7 @@ func (s *Server) list(ctx context.Context, l *link) ([]agent.ToolSpec, map[strin
 	switch {
 	case err == nil:
 	case errors.Is(context.Cause(ctx), errListTime):
-		return nil, nil, fmt.Errorf("the MCP server %s did not list its tools within %s", s.name, s.opts.startTimeout())
+		return nil, nil, fmt.Errorf("the MCP server %s did not list its tools within %s; raise start_timeout if it needs longer", s.name, s.opts.startTimeout())
 	case ctx.Err() != nil:
 		return nil, nil, fmt.Errorf("listing the tools of the MCP server %s: %w", s.name, context.Cause(ctx))
 	default:

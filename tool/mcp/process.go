@@ -143,7 +143,7 @@ func (p *process) unmet(ctx context.Context, err error) error {
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true, false})
 	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
-		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s)%s", s.name, time.Duration(slow), s.shown(), p.words(0))}
+		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s); raise start_timeout if it needs longer%s", s.name, time.Duration(slow), s.shown(), p.words(0))}
 	case ctx.Err() != nil:
 		p.stop()
 		return s.errClosed()

@@ -46,7 +46,7 @@
 // toolchains in the real home and [Options.Read]. It can't look into processes
 // outside, this one included, nor signal them (from Linux 6.12 on), and of
 // root's capabilities it has those that are about files. [Workspace.Confined]
-// tells whether the kernel does that (from Linux 6.2 on; on older ones in part),
+// reports whether the kernel does that (from Linux 6.2 on; on older ones in part),
 // and [Workspace.Confinement] says it in words.
 //
 // Elsewhere a command can do what the user of this process can do: read its

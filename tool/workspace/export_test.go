@@ -8,7 +8,7 @@ func (w *Workspace) Place(path string) (string, error) { return w.place("test", 
 // Unhold makes the workspace believe that the kernel lacks Landlock.
 func (w *Workspace) Unhold() { w.abi = 0 }
 
-// Signals tells whether the kernel keeps commands from signalling others.
+// Signals reports whether the kernel keeps commands from signalling others.
 func (w *Workspace) Signals() bool { return w.abi >= signalsABI }
 
 // Sensitive is what the tools protect.

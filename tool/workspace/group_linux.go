@@ -57,7 +57,7 @@ func killMarked(want []byte) (found bool) {
 	return found
 }
 
-// marked tells whether a process has the cookie. One that has ended has no environment.
+// marked reports whether a process has the cookie. One that has ended has no environment.
 func marked(pid int, want []byte) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {

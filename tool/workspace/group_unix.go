@@ -90,7 +90,7 @@ func (g *group) watch() {
 	close(g.settled)
 }
 
-// end ends what is left of the group, and tells whether all of it is gone.
+// end ends what is left of the group, and reports whether all of it is gone.
 func (g *group) end() bool {
 	g.signal(syscall.SIGTERM)
 	select {

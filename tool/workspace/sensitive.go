@@ -29,7 +29,7 @@ var (
 
 func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && sensitive(place) }
 
-// sensitive tells whether a relative path, or a directory on its way, usually
+// sensitive reports whether a relative path, or a directory on its way, usually
 // holds secrets. Letters count in any case: file systems may not tell them apart.
 func sensitive(place string) bool {
 	names := strings.Split(strings.ToLower(filepath.ToSlash(place)), "/")
@@ -65,7 +65,7 @@ func secretName(name string) bool {
 	return slices.Contains(secretFiles, name) || slices.ContainsFunc(secretEnds, ends)
 }
 
-// ofGit tells whether a place is git's own: what is written there is run or
+// ofGit reports whether a place is git's own: what is written there is run or
 // believed by the next git command, whoever gives it.
 func ofGit(place string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(place), "/"), func(name string) bool {

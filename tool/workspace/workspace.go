@@ -156,7 +156,7 @@ func (w *Workspace) Tools() []tool.Tool {
 	}
 }
 
-// Confined tells whether the kernel keeps what shell_run starts from the files
+// Confined reports whether the kernel keeps what shell_run starts from the files
 // outside of the workspace, as the package comment describes.
 func (w *Workspace) Confined() bool { return w.abi >= filesABI }
 
@@ -176,7 +176,7 @@ func (w *Workspace) Confinement() string {
 	return "Nothing but your care holds commands in the workspace on this machine: stay in it."
 }
 
-// ended tells whether nobody waits for the result any more.
+// ended reports whether nobody waits for the result any more.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -135,7 +135,7 @@ func notOnce(path string, text []byte, old string) string {
 	return fmt.Sprintf("old is not in %s; read it again, white space counts", shown(path))
 }
 
-// replace puts a new file in the place of an old one, so that whoever reads it
+// replace puts a new file where an old one is, so that whoever reads it
 // sees the one or the other, also after a crash. The mode is kept.
 func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 	dir := filepath.Dir(place)

@@ -60,11 +60,11 @@ func (c *cli) retryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry SESSION [CHECKPOINT]",
 		Short: "Try a failed run again",
-		Long: `Retry begins a new run in the place of a session's last, which has failed: behind
+		Long: `Retry begins a new run instead of a session's last, which has failed: behind
 the last checkpoint from which it can go on, with limits that are fresh, or behind
 the CHECKPOINT that you name, or with --start where the failed run began. It
 follows the new run as fermata run does. --message says something there, at the
-start in the place of the run's own message.
+start instead of the run's own message.
 
 What was done is told, and asked for, as fermata fork does. The exit status is
 that of run.`,
@@ -82,7 +82,7 @@ func (a *again) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.options.Text, "message", "", `what the model is told there; "-" is standard input`)
 	f.BoolVar(&a.options.Edit, "edit", false, "the message takes the place of the last that a person said before")
-	f.BoolVar(&a.options.Start, "start", false, "where the run began, in the place of a checkpoint")
+	f.BoolVar(&a.options.Start, "start", false, "where the run began, instead of a checkpoint")
 	f.BoolVar(&a.plan, "plan", false, "only print what it would mean")
 	f.BoolVar(&a.yes, "yes", false, "do not ask, also where calls may happen again")
 	f.StringVar(&a.agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")

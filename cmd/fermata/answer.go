@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,11 +105,14 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	return cmd
 }
 
+// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
+const maxTokenFile = 4 << 10
+
 // said is what the flags say; without an answer where they say none.
 func (d *decider) said(text string) (decision, error) {
 	out := decision{by: byOr(d.by)}
 	if d.tokenFile != "" {
-		raw, err := os.ReadFile(d.tokenFile)
+		raw, err := readFile(d.tokenFile, maxTokenFile)
 		if err != nil {
 			return out, agent.Errorf(agent.InvalidInput, "the token can't be read: %w", err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -158,6 +159,9 @@ func TestRunAsksForRunsBelow(t *testing.T) {
 	require.Regexp(t, `(?m)^  /payer-1 +payer +suspended +0 of \d+ +1 turn, .* +49 turns +input_required, q-1 approval$`, r.out)
 	r = s.run("tree", id, "--json")
 	require.Len(t, lastLine[struct{ Nodes []agent.Node }](t, r.out).Nodes, 2)
+	var errs bytes.Buffer
+	require.Equal(t, agent.NotWritten.Exit(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), append([]string{"tree", id}, s.flags...)))
+	require.Regexp(t, `^(temporal .*\n)?fermata: error \[not_written\] standard output`, errs.String())
 	s.fails(6, "[not_found]", "tree", s.session("nobody"))
 
 	s.fails(2, "it takes approve or reject, not answer", "answer", id, "x", "--request", "payer-1/q-1")
@@ -254,7 +258,7 @@ func TestCtrlC(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Ctrl-C in the place of an answer holds too; resumed, it is asked again. The end
+// Ctrl-C instead of an answer holds too; resumed, it is asked again. The end
 // of the input leaves the question open.
 func TestCtrlCAtAQuestion(t *testing.T) {
 	s := scripted(t, role{agent.Definition{Name: "asker", Tools: []string{agent.AskUserTool}}, []testsuite.Reply{asksFor("How?"), {Text: "Well."}}}).works()

@@ -50,7 +50,7 @@ type server struct {
 	unnamed bool
 }
 
-// inProcess tells whether the server lives in this process and ends with it.
+// inProcess reports whether the server lives in this process and ends with it.
 func (s *server) inProcess() bool { return s.embedded != nil && !s.embedded.Shared() }
 
 // close ends what belongs to this process.
@@ -79,7 +79,7 @@ func (c *cli) find(ctx context.Context) (*server, error) {
 	return s, err
 }
 
-// findOrStart is find, and starts the embedded server where there is none.
+// findOrStart is find, and starts the embedded server if there is none.
 func (c *cli) findOrStart(ctx context.Context) (*server, error) {
 	s, err := c.look(ctx)
 	if err != nil || s != nil {
@@ -144,7 +144,7 @@ func (c *cli) look(ctx context.Context) (*server, error) {
 }
 
 // clientOptions are what flags, environment and profile say, in this order.
-// named tells whether they say where the server is.
+// named reports whether they say where the server is.
 func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 	profile, err := c.profileOf()
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *cli) embed(ctx context.Context, dir string, o client.Options, start boo
 	return s, nil
 }
 
-// listens tells whether something on this machine takes connections there.
+// listens reports whether something on this machine takes connections there.
 func listens(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, probePatience)
 	if err != nil {

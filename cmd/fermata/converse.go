@@ -77,7 +77,7 @@ func (v *conversation) step(ctx context.Context) (*agent.Outcome, error) {
 		err = v.rested(ctx, o)
 	}
 	if errors.Is(err, asking.ErrPressed) {
-		err = v.press(ctx) // in the place of an answer
+		err = v.press(ctx) // instead of an answer
 	}
 	return nil, err
 }

@@ -131,7 +131,7 @@ func (c *cli) devServer(ctx context.Context, addr string) (*server, error) {
 	return s, nil
 }
 
-// free tells whether nobody listens at an address of this machine.
+// free reports whether nobody listens at an address of this machine.
 func free(addr string) bool {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -107,15 +107,11 @@ func (d *doctor) failed(what string, err error, todo string) {
 func (d *doctor) examine(ctx context.Context) error {
 	file, fileErr := agentsFile(ctx, d.agents)
 	d.file = file
-	d.checkServer(ctx)
-	if d.server != nil {
-		defer d.server.close()
-		d.checkConnection(ctx)
-		d.checkNamespace(ctx)
-		d.checkWorker(ctx)
+	if d.checkKeys() {
+		d.checkPlaces(ctx)
+	} else {
+		d.found("server", skipped, "not looked at, nor the store: nothing is read or written without the keys", "")
 	}
-	d.checkStore(ctx)
-	d.checkDisks()
 	if fileErr != nil {
 		d.failed("agents", fileErr, "")
 	} else {
@@ -131,6 +127,23 @@ func (d *doctor) examine(ctx context.Context) error {
 		}
 	}
 	return status
+}
+
+// checkPlaces looks at what runs are kept in.
+func (d *doctor) checkPlaces(ctx context.Context) {
+	d.checkServer(ctx)
+	there := false
+	if d.server != nil {
+		defer d.server.close()
+		d.checkConnection(ctx)
+		there = d.checkNamespace(ctx)
+	}
+	if there {
+		d.checkWorker(ctx)
+	}
+	d.checkStore(ctx, there)
+	d.checkDisks()
+	d.checkBroker()
 }
 
 func (d *doctor) checkServer(ctx context.Context) {
@@ -149,11 +162,12 @@ func (d *doctor) checkServer(ctx context.Context) {
 	}
 }
 
-func (d *doctor) checkNamespace(ctx context.Context) {
+// checkNamespace reports whether there is one.
+func (d *doctor) checkNamespace(ctx context.Context) bool {
 	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.namespace})
 	if err != nil {
 		d.failed("namespace", durable.ArriveRPC(err), "temporal operator namespace create -n "+d.server.namespace)
-		return
+		return false
 	}
 	d.found("namespace", fine, d.server.namespace, "")
 	switch missing, err := worker.MissingAttributes(ctx, d.server.Client); {
@@ -166,10 +180,11 @@ func (d *doctor) checkNamespace(ctx context.Context) {
 	}
 	if ns.GetNamespaceInfo().GetCapabilities().GetWorkerCommands() {
 		d.found("cancel", fine, "a cancellation reaches tools and models at once", "")
-		return
+		return true
 	}
 	d.found("cancel", warning, "a cancellation reaches tools and models with their next heartbeat, after up to 12 s",
 		"set frontend.WorkerCommandsEnabled and system.enableCancelActivityWorkerCommand in the server's dynamic configuration")
+	return true
 }
 
 func (d *doctor) checkWorker(ctx context.Context) {
@@ -186,20 +201,26 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	}
 }
 
-func (d *doctor) checkStore(ctx context.Context) {
+// checkStore looks at the store, and whether it is that of the task queue if the namespace is
+// there that says so.
+func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	transcripts, err := d.openStore(ctx)
 	if err == nil {
 		if dir, ok := transcripts.Inner().(*store.Dir); ok {
-			err = writable(dir.Root())
+			err = errors.Join(writable(dir.Root()), identity(ctx, dir))
 		} else {
 			err = answers(ctx, transcripts.Inner())
 		}
 	}
-	if err != nil {
+	switch {
+	case agent.CodeOf(err) == agent.ChunkDamaged: // it says what to do
+		d.failed("store", err, "")
+		return
+	case err != nil:
 		d.failed("store", err, "make it reachable, or name another one with --store")
 		return
 	}
-	if d.server != nil {
+	if recorded {
 		if err := d.otherStore(ctx, d.server, transcripts); errors.Is(err, agent.NotSetUp) {
 			d.failed("store", err, "")
 			return
@@ -247,13 +268,21 @@ func (d *doctor) checkAgents() {
 		return
 	}
 	for _, def := range d.file.Agents {
+		if cold := d.file.Untempered(def); len(cold) > 0 {
+			d.found("agent", warning, fmt.Sprintf("the temperature of %s is not sent to %s: a model that takes none, or none while it thinks", def.Name, strings.Join(cold, ", ")), "leave temperature out, or name another model")
+		}
 		if d.file.Priced(def.Model) {
-			d.found("agent", fine, fmt.Sprintf("%s with %s", def.Name, def.Model), "")
+			text := fmt.Sprintf("%s with %s", def.Name, def.Model)
+			if ways := d.file.Ways(def.Model); ways != "" {
+				text += ": " + ways
+			}
+			d.found("agent", fine, text, "")
 			continue
 		}
 		d.found("agent", warning, fmt.Sprintf("%s with %s, whose price is not known: costs are shown as nothing", def.Name, def.Model),
 			"name the model under models, with price: {input: …, output: …} for a million tokens")
 	}
+	d.checkApprovers()
 	for _, p := range d.file.PriceTables() {
 		d.found("prices", fine, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
 	}

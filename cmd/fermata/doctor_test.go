@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,4 +46,69 @@ func TestDoctorAsksServersOfModels(t *testing.T) {
 	require.NotZero(t, r.exit)
 	require.Contains(t, r.out, "FAIL model       gone: nothing answers at http://127.0.0.1:1/v1: dial tcp 127.0.0.1:1: connect: connection refused\n")
 	require.Contains(t, r.out, "-> start the server, or correct base_url of models.gone")
+}
+
+// Keys that can't be read are named, and nothing else is blamed for them.
+func TestDoctorReadsKeys(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [fs_write], rules: [{tools: [fs_write], do: ask, approvers: [ana]}]}\n")
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	env := b.env
+	for _, variable := range []string{encryptionVariable, keysVariable, exportKeysVariable} {
+		b.env = append(env[:len(env):len(env)], variable+"=k1:topsecret!")
+		r := b.run("doctor")
+		require.Equal(t, 2, r.exit, r.out)
+		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: what is behind the ':' is not base64\n                 -> set it as in "+variable+"=k1:$(openssl rand")
+		require.Equal(t, variable != encryptionVariable, strings.Contains(r.out, "ok   store"), r.out)
+		require.NotContains(t, r.out+r.err, "topsecret")
+		require.NotContains(t, r.out, "make it reachable")
+	}
+	b.env = env
+	r := b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "warn keys        rules of a name approvers, and FERMATA_APPROVAL_KEYS is not set")
+	b.env = append(env[:len(env):len(env)], keysVariable+"="+os.Getenv(keysVariable))
+	require.NotContains(t, b.run("doctor").out, " keys ")
+}
+
+// A store whose identity is damaged is refused by every worker.
+func TestDoctorReadsTheIdentityOfTheStore(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	place := filepath.Join(t.TempDir(), "store")
+	require.NotContains(t, b.run("doctor", "--store", place).out, "FAIL")
+	require.NoFileExists(t, filepath.Join(place, "id"), "doctor makes none")
+	for _, id := range []string{"", "rubbish"} {
+		writeFile(t, filepath.Join(place, "id"), id)
+		r := b.run("doctor", "--store", place)
+		require.NotZero(t, r.exit)
+		require.Contains(t, r.out, "FAIL store       the identity of the store is damaged: ")
+		require.NotContains(t, r.out, "make it reachable")
+	}
+}
+
+// A setting that the model would refuse is not sent, and that is said.
+func TestDoctorTellsOfTemperatures(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("fermata.yaml", "agents:\n  warm: {model: named, temperature: 0.5}\n  cool: {model: anthropic/claude-haiku-4-5, temperature: 0.5}\n  plain: {model: anthropic/claude-opus-5}\nmodels:\n  named: {provider: anthropic, model: claude-opus-5}\n")
+	r := b.run("doctor")
+	require.Equal(t, 1, strings.Count(r.out, "temperature"+" of "), r.out)
+	require.Contains(t, r.out, "warn agent       the temperature of warm is not sent to named: ")
+}
+
+// A broker that is away stops no run, and is told; what it is reached with is not.
+func TestDoctorAsksTheBroker(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.env = append(b.env, liveVariable+"=nats://me:topsecret@127.0.0.1:1")
+	r := b.run("doctor")
+	require.Zero(t, r.exit, r.out)
+	require.Contains(t, r.out, "warn live        the broker that FERMATA_LIVE names can't be reached")
+	require.NotContains(t, r.out+r.err, "topsecret")
+	b.env = append(b.env, liveVariable+"=http://here")
+	r = b.run("doctor")
+	require.Equal(t, 2, r.exit, r.out)
+	require.Contains(t, r.out, "FAIL live        FERMATA_LIVE can't be read: ")
 }

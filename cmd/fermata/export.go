@@ -52,12 +52,15 @@ is done twice: --move does so as soon as the file is safe on the disk.`,
 		Args: wants(1, "a session"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.session = args[0]
+			if cmd.Flags().Changed("for") && o.lasts == 0 {
+				return agent.Errorf(agent.InvalidInput, "--for 0s leaves no time to import the file; --no-expiry sets none")
+			}
 			return c.export(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "output", "o", "", "the file to write, which must not be there; - is standard output")
-	f.DurationVar(&o.lasts, "for", 0, "how long it can be imported (default 24h)")
+	f.Var(days{&o.lasts}, "for", "how long it can be imported (default 24h)")
 	f.BoolVar(&o.forever, "no-expiry", false, "it can be imported for ever")
 	f.BoolVar(&o.move, "move", false, "cancel the session here once the file is safe")
 	c.jsonFlag(cmd, "print what the file has as one line of JSON")
@@ -109,11 +112,12 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 // writeExport puts the file in its place when it is whole, and durable.
 func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
 	if o.file == "-" {
-		// As it comes: an export that fails leaves a part that no import takes.
-		if e, err = runs.Export(ctx, o.session, c.out.to, options); err != nil {
-			return e, err
+		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
+		plain := &outlet{to: c.out.to}
+		if e, err = runs.Export(ctx, o.session, plain, options); plain.failed() != nil {
+			err = plain.failed()
 		}
-		return e, c.out.failed()
+		return e, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(o.file), filepath.Base(o.file)+".*.part") // for the user's eyes only
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,10 @@ func TestExportAndImport(t *testing.T) {
 	require.NoError(t, os.WriteFile(file+"2", []byte(r.out), 0o600))
 	s.fails(agent.Busy.Exit(), "[busy]", "import", file+"2") // it is whole: only that the session lives here hinders it
 	require.NoError(t, os.Remove(file+"2"))
+	var errs bytes.Buffer
+	status := newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), append([]string{"export", run.Session, "-o", "-"}, s.flags...))
+	require.Equal(t, agent.NotWritten.Exit(), status)
+	require.Contains(t, errs.String(), "[not_written] standard output can't be written")
 	r = s.run("export", run.Session, "-o", file, "--for", "168h", "--move", "--json")
 	require.Zero(t, r.exit, r.err)
 	line := lastLine[exportLine](t, r.out)

@@ -152,3 +152,9 @@ func TestDoctorWithoutServer(t *testing.T) {
 	require.Contains(t, r.out, "ok   store")
 	require.Contains(t, r.out, "-    agents")
 }
+
+// A log that is damaged is not told as a run that needs nobody.
+func TestALogThatCantBeReadIsToldSo(t *testing.T) {
+	require.Equal(t, "the run's log can't be read", unfollowed(fmt.Errorf("following: %w", agent.Errorf(agent.ChunkDamaged, "x"))))
+	require.Contains(t, unfollowed(agent.Errorf(agent.Unreachable, "x")), "goes on by itself")
+}

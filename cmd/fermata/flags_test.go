@@ -1,14 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // Nobody has to know Go to read what is wrong with a flag.
 func TestFlagsAreRefusedInWords(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, os.WriteFile(long, bytes.Repeat([]byte(" "), agent.MaxPayload+1), 0o600))
 	tests := []struct {
 		want string
 		args []string
@@ -22,7 +29,9 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 		{"--md and --json exclude each other", []string{"handoff", "s", "--md", "--json"}},
 		{"flags_test.go is no handoff: write one", []string{"run", "a", "--briefing", "flags_test.go"}},
 		{"--briefing can't be read", []string{"run", "a", "--briefing", "none"}},
+		{"--briefing can't be read: " + long + " has more than", []string{"run", "a", "--briefing", long}},
 		{"-o - and --json exclude each other", []string{"export", "s", "-o", "-", "--json"}},
+		{"--for 0s leaves no time", []string{"export", "s", "-o", "f", "--for", "0s"}},
 		{"--move wants a file", []string{"export", "s", "-o", "-", "--move"}},
 	}
 	for _, tt := range tests {
@@ -31,6 +40,17 @@ func TestFlagsAreRefusedInWords(t *testing.T) {
 		require.Contains(t, r.err, tt.want)
 		require.NotRegexp(t, `strconv|parsing|invalid syntax|unmarshal|looking for beginning`, r.err)
 	}
+}
+
+// A command that is printed for somebody to type goes where this one went. A URL of a store,
+// which may have a password, is left to the environment.
+func TestCommandsToTypeNameWhereTheyGo(t *testing.T) {
+	c := &cli{}
+	c.address, c.namespace, c.taskQueue, c.data, c.store = "a:1", "n", "team a", "/d", "/s"
+	require.Equal(t, "fermata attach s-1 --address a:1 --namespace n --task-queue 'team a' --data /d --store /s", c.how("attach %s", "s-1"))
+	c = &cli{}
+	c.store = "postgres://me:hunter2@host/db"
+	require.Equal(t, "fermata attach s-1", c.how("attach %s", "s-1"))
 }
 
 func TestDays(t *testing.T) {

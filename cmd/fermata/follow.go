@@ -18,7 +18,7 @@ type listener interface {
 	Event(agent.Event)
 	// Live hears what is not: pieces of replies and progress of tools.
 	Live(live.Event)
-	// Waiting tells whether the listener holds something back, for Flush to let go.
+	// Waiting reports whether the listener holds something back, for Flush to let go.
 	Waiting() bool
 	Flush()
 	Note(format string, args ...any)
@@ -186,7 +186,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 		case err := <-f.trouble:
 			if !told && end == nil {
 				told = true
-				f.to.Note("the run can't be followed at the moment, and goes on by itself: %v", err)
+				f.to.Note("%s: %v", unfollowed(err), err)
 			}
 		case <-untaken:
 			if f.heard.seq == 0 && end == nil && !f.taken() {
@@ -222,7 +222,7 @@ func (f *follower) loop(ctx context.Context) (*agent.Outcome, error) {
 	return end.outcome, nil
 }
 
-// done tells whether the run has ended, or rests, and all that came before was told.
+// done reports whether the run has ended, or rests, and all that came before was told.
 func (f *follower) done(end *result, events <-chan agent.Event) bool {
 	return end != nil && (events == nil || end.outcome.Status == agent.Suspended && f.heard.seq >= end.outcome.Seq)
 }
@@ -251,4 +251,13 @@ func (f *follower) hear() {
 			f.to.Live(l)
 		}
 	}
+}
+
+// unfollowed says that a run can't be followed. What is lost in the store may end the run too.
+func unfollowed(err error) string {
+	switch agent.CodeOf(err) {
+	case agent.ChunkDamaged, agent.ChunkMissing:
+		return "the run's log can't be read"
+	}
+	return "the run can't be followed at the moment, and goes on by itself"
 }

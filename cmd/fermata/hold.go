@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// held tells whether this person holds the run, and nobody has lifted that hold.
+// held reports whether this person holds the run, and nobody has lifted that hold.
 func (v *conversation) held() bool { return v.holding && v.lifts == v.heard.lifts }
 
 // press is Ctrl-C: the first holds the run, the second leaves it so.

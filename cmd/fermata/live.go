@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"os"
 	"slices"
@@ -45,11 +46,8 @@ func (c *cli) broker() (*nats.Live, error) {
 	if c.pieces.Live != nil || place == "" {
 		return c.pieces.Live, nil
 	}
-	for one := range strings.SplitSeq(place, ",") {
-		u, err := url.Parse(strings.TrimSpace(one))
-		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return nil, agent.Errorf(agent.InvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
-		}
+	if err := checkBrokers(place); err != nil {
+		return nil, err
 	}
 	ring, err := encryptionKeys()
 	if err != nil {
@@ -64,6 +62,17 @@ func (c *cli) broker() (*nats.Live, error) {
 		c.note("what session %s says right now can't be read: %v", session, err)
 	}})}
 	return c.pieces.Live, nil
+}
+
+// checkBrokers refuses what names no broker. It quotes nothing: there may be a password.
+func checkBrokers(place string) error {
+	for one := range strings.SplitSeq(place, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return agent.Errorf(agent.InvalidInput, "%s can't be read: its form is nats://HOST:PORT, or tls://USER:PASSWORD@HOST, and several have commas between them", liveVariable)
+		}
+	}
+	return nil
 }
 
 // ends are both ends of live events.
@@ -122,4 +131,32 @@ func (c *cli) hears(ctx context.Context, s *server, here *live.Hub, session stri
 		return far.Subscribe(ctx, session)
 	}
 	return here.Subscribe(ctx, session)
+}
+
+// checkBroker connects to the broker that the environment names, if it names one.
+func (d *doctor) checkBroker() {
+	place := os.Getenv(liveVariable)
+	if place == "" {
+		return
+	}
+	if err := checkBrokers(place); err != nil {
+		d.failed("live", err, "correct it, or unset it")
+	} else if err := reachBroker(place); err != nil {
+		d.found("live", warning, err.Error(), "start the broker, or correct "+liveVariable)
+	} else {
+		d.found("live", fine, "the broker that "+liveVariable+" names answers", "")
+	}
+}
+
+// reachBroker connects once. The error says nothing of the place, which may have a password.
+func reachBroker(place string) error {
+	conn, err := broker.Connect(place, broker.Name("fermata-doctor"), broker.Timeout(dialPatience))
+	if err != nil {
+		return fmt.Errorf("the broker that %s names can't be reached, and who watches runs misses what models say while they say it: %w", liveVariable, err)
+	}
+	defer conn.Close()
+	if err := conn.FlushTimeout(dialPatience); err != nil {
+		return fmt.Errorf("the broker that %s names does not answer: %w", liveVariable, err)
+	}
+	return nil
 }

@@ -56,7 +56,8 @@ func TestAWrongBucket(t *testing.T) {
 // Doctor reads from the store: a bucket that nobody serves can be opened all the same.
 func TestDoctorReadsFromTheStore(t *testing.T) {
 	alone(t)
-	in(t, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_EC2_METADATA_DISABLED=true")
+	// Tried more often, it may take longer than doctor waits.
+	in(t, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_EC2_METADATA_DISABLED=true", "AWS_MAX_ATTEMPTS=1")
 	r := inProcess(t, "doctor", "--store", "s3://acme?region=eu-central-1&use_path_style=true&endpoint=https://"+freeAddress(t))
 	require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, r.out)
 	require.Equal(t, 1, strings.Count(r.out, "FAIL"), r.out)

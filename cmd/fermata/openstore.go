@@ -90,3 +90,12 @@ func (c *cli) storePlace() (string, error) {
 	data, err := c.dataDir()
 	return filepath.Join(data, "store"), err
 }
+
+// identity reads the identity of a folder's store, if it has one. It makes none.
+func identity(ctx context.Context, dir *store.Dir) error {
+	if !store.IsDir(dir.Root()) {
+		return nil
+	}
+	_, err := dir.ID(ctx)
+	return err
+}

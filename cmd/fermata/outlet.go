@@ -40,7 +40,7 @@ func (o *outlet) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// failed is the first error in writing; nil where there was none.
+// failed is the first error in writing; nil if there was none.
 func (o *outlet) failed() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,6 +42,14 @@ func TestLostOutputIsAnError(t *testing.T) {
 	}
 }
 
+// A command that fails says so with its own status, and that its output is lost besides.
+func TestLostOutputIsToldBesideAnError(t *testing.T) {
+	var errs bytes.Buffer
+	require.Equal(t, agent.InvalidInput.Exit(), newCLI(strings.NewReader(""), full{}, &errs).execute(t.Context(), []string{"version", "--json", "--nope"}))
+	require.Contains(t, errs.String(), "["+string(agent.InvalidInput)+"] unknown flag: --nope")
+	require.Contains(t, errs.String(), "["+string(agent.NotWritten)+"] standard output can't be written")
+}
+
 // A reader of ASCII is given nothing else, and JSON still says what was said.
 func TestASCII(t *testing.T) {
 	t.Setenv("LC_ALL", "C")

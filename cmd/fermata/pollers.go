@@ -83,7 +83,7 @@ func (c *cli) stoppedWorkers(ctx context.Context, s *server) map[string]bool {
 // quoted is a string in Temporal's list filter language.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// taken tells whether some worker has begun with a run; true where that can't be known.
+// taken reports whether some worker has begun with a run; true where that can't be known.
 func (s *server) taken(ctx context.Context, run *fermata.Run) bool {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, run.ID)
 	const started = 2 // the start, and the task that waits for a worker

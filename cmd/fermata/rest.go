@@ -14,17 +14,25 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
-// how is a command that says something to the same server as this one.
+// how is a command for the same server, task queue and store as this one.
 func (c *cli) how(format string, args ...any) string {
 	line := "fermata " + fmt.Sprintf(format, args...)
 	for _, g := range []struct{ flag, value string }{
-		{"--address", c.address}, {"--namespace", c.namespace}, {"--profile", c.profile}, {"--data", c.data},
+		{"--address", c.address}, {"--namespace", c.namespace}, {"--profile", c.profile}, {"--task-queue", c.taskQueue}, {"--data", c.data}, {"--store", folderOf(c.store)},
 	} {
 		if g.value != "" {
 			line += " " + g.flag + " " + shellWord(g.value)
 		}
 	}
 	return line
+}
+
+// folderOf is a store's folder; empty for a URL, which may have a password in it.
+func folderOf(store string) string {
+	if strings.Contains(store, "://") {
+		return ""
+	}
+	return store
 }
 
 // shellWord quotes what a shell would take apart.

@@ -64,7 +64,7 @@ func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	return &cli{in: stdin, out: &outlet{to: stdout, ascii: ascii}, err: &outlet{to: stderr, ascii: ascii}, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
 }
 
-// isTerminal tells whether a person is at the other end.
+// isTerminal reports whether a person is at the other end.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -98,10 +98,14 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	if errors.Is(err, fermata.ErrNoStore) && c.lost != nil {
 		err = c.lost // why there is none
 	}
-	if lost := c.out.failed(); lost != nil && err == nil {
-		err = lost
+	if err == nil {
+		err = c.out.failed()
 	}
-	return c.end(ctx, err)
+	status := c.end(ctx, err)
+	if lost := c.out.failed(); lost != nil && !errors.Is(err, agent.NotWritten) {
+		c.fail(faultsOf(lost)[0])
+	}
+	return status
 }
 
 func (c *cli) root() *cobra.Command {

@@ -29,7 +29,7 @@ type runner struct {
 	park        string           // conditions, as JSON
 	briefing    string           // the name of a file with a handoff
 	carry       string           // what the run keeps of the session's runs before it
-	file        *agentsfile.File // nil where there is none
+	file        *agentsfile.File // nil if there is none
 	priority    temporal.Priority
 	options     fermata.StartOptions
 
@@ -90,7 +90,7 @@ The exit status is 0 for a run that was completed, 1 failed, 3 suspended,
 	f.StringVar(&r.briefing, "briefing", "", "file with what another run handed over (see fermata handoff)")
 	f.StringVar(&r.carry, "carry", string(agent.CarryInherit), "what it keeps of the session's runs before it: inherit (all), compact (a summary) or reset (nothing)")
 	f.IntVar(&r.priority.PriorityKey, "priority", 0, "how soon its steps are done beside those of others: 1 (first) to 5 (default the server's, 3)")
-	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "whose its steps are, such as a tenant: no key's keep another's from being done")
+	f.StringVar(&r.priority.FairnessKey, "fairness-key", "", "whose its steps are, such as a tenant: one key's steps cannot starve another's")
 	f.Float32Var(&r.priority.FairnessWeight, "fairness-weight", 0, "the key's share beside that of others (default 1)")
 	c.jsonFlag(cmd, "print events as JSON, one a line, and at last the outcome")
 	return cmd
@@ -203,7 +203,7 @@ func (r *runner) startOptions() (o fermata.StartOptions, err error) {
 	if r.briefing == "" {
 		return o, nil
 	}
-	raw, err := os.ReadFile(r.briefing)
+	raw, err := readFile(r.briefing, agent.MaxPayload)
 	if err != nil {
 		return o, agent.Errorf(agent.InvalidInput, "--briefing can't be read: %w", err)
 	}

@@ -72,7 +72,7 @@ with a payload that is any JSON.`,
 	f.DurationVar(&s.Every, "every", 0, "or the time between two ticks, such as 1h")
 	f.StringVar(&s.Session, "session", "", "the session to speak to")
 	f.StringVar(&s.Agent, "agent", "", "whose run begins where the session has no live one")
-	f.StringVar(&s.Topic, "topic", "", "emit an event of this topic, in the place of a text")
+	f.StringVar(&s.Topic, "topic", "", "emit an event of this topic, instead of a text")
 	c.byFlag(cmd, &s.By)
 	c.jsonFlag(cmd, "print the id as one line of JSON")
 	return cmd

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/google/uuid"
@@ -70,6 +72,21 @@ func (c *cli) textOf(text, what string) (string, error) {
 		return "", agent.Errorf(agent.TooLarge, "%s has more than %d bytes", what, agent.MaxPayload)
 	}
 	return text, nil
+}
+
+// readFile reads a file that a flag names, of at most so many bytes: a wrong path may name
+// one without end.
+func readFile(path string, most int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(raw) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return raw, err
 }
 
 // sentLine says which run has a message, for programs.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,11 @@ func TestRunsAndCheckpoints(t *testing.T) {
 	require.Regexp(t, `(?s)^CHECKPOINT .*\n`+points[2]+` +\S+ +2 .*\n`+points[1]+` +\S+ +1 .*\n`+points[0]+` +\S+ +0 .*\n$`, r.out)
 	page := lastLine[fermata.Points](t, s.run("checkpoints", id, "--limit", "1", "--offset", "1", "--run", short(record.Run), "--json").out)
 	require.Equal(t, []any{points[1], 3, true}, []any{page.Items[0].ID, page.Total, page.More})
+	most := strconv.Itoa(math.MaxInt)
+	page = lastLine[fermata.Points](t, s.run("checkpoints", id, "--limit", most, "--offset", "1", "--json").out)
+	require.Equal(t, []any{points[1], 3, false}, []any{page.Items[0].ID, page.Total, page.More})
+	page = lastLine[fermata.Points](t, s.run("checkpoints", id, "--offset", most, "--json").out)
+	require.Equal(t, fermata.Points{Items: []agent.Point{}, Total: 3}, page)
 	r = s.run("checkpoints", id, "--limit", "2")
 	require.Contains(t, r.err, "2 of 3: see --offset 2")
 

@@ -40,6 +40,10 @@ func TestSetup(t *testing.T) {
 	require.Contains(t, check.err, "[not_set_up] namespace bare lacks the search attributes FermataAgent, FermataStatus, FermataWaitsFor, FermataSince, FermataDeadline: run fermata setup")
 
 	t.Chdir(t.TempDir())
+	gone := inProcess(t, "doctor", "--address", s.Addr(), "--namespace", "nowhere")
+	require.Equal(t, 5, gone.exit, gone.out)
+	require.Contains(t, gone.out, "FAIL namespace   the server has no namespace \"nowhere\"")
+	require.Equal(t, 1, strings.Count(gone.out, "FAIL"), "once: %s", gone.out)
 	writeFile(t, "fermata.yaml", "agents: {a: {model: \"script:s.yaml\"}}\n")
 	writeFile(t, "s.yaml", "replies: [{text: Hello.}]\n")
 	r := inProcess(t, "run", "a", "x", "--address", s.Addr(), "--namespace", "bare")

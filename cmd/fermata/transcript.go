@@ -116,10 +116,12 @@ func messageText(m agent.Message) string {
 		switch {
 		case p.Type == agent.PartThinking:
 			lines = append(lines, "[thinking] "+story.Clean(p.Text))
+		case p.Type == agent.PartServer:
+			lines = append(lines, "[server tool] "+story.Clean(p.Text))
 		case p.Text != "":
 			lines = append(lines, story.Clean(p.Text))
 		case p.Call != nil:
-			lines = append(lines, fmt.Sprintf("[call %s] %s %s", p.Call.ID, p.Call.Tool, story.Clean(string(p.Call.Arguments)+p.Call.Malformed)))
+			lines = append(lines, fmt.Sprintf("[call %s] %s %s", p.Call.ID, p.Call.Tool, story.Clean(string(agent.Plain(p.Call.Arguments))+p.Call.Malformed)))
 		case p.Result != nil:
 			lines = append(lines, fmt.Sprintf("[result %s, %s] %s", p.Result.Call, p.Result.Status, story.Clean(p.Result.Text)))
 		}

@@ -62,7 +62,8 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, agentsText(n), usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }
 
 // agentsText is how many agents were started below a node, of how many. A [agent.Tally]

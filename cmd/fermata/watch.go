@@ -81,7 +81,7 @@ func (r *runner) follow(ctx context.Context, to listener, u until) (*agent.Outco
 	return follow(ctx, r.run, &r.heard, r.pieces, to, taken, u)
 }
 
-// borrowed tells whether the server is in the process of another command that
+// borrowed reports whether the server is in the process of another command that
 // this one can take the place of.
 func (r *runner) borrowed() bool {
 	return r.server.embedded != nil && r.server.embedded.Shared() && r.file != nil
@@ -108,7 +108,7 @@ func (r *runner) move(ctx context.Context) error {
 	return nil
 }
 
-// isLost tells whether an error says that the server is gone. It comes in two
+// isLost reports whether an error says that the server is gone. It comes in two
 // forms: nobody is there, and nobody has answered in time.
 func isLost(err error) bool {
 	return errors.Is(err, agent.Unreachable) || errors.Is(err, agent.Timeout)

@@ -3,7 +3,6 @@ package agentsfile
 import (
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,10 +23,8 @@ const (
 	providerVertex  = "vertex"
 )
 
-// cloudFields are what a model under models may say of its cloud, besides base_url.
-var cloudFields = map[string][]string{
-	providerAzure: {"api", "api_version", "api_key_env"}, providerBedrock: {"region", "api_key_env"}, providerVertex: {"region", "project"},
-}
+// cloudy are the clouds.
+var cloudy = []string{providerAzure, providerBedrock, providerVertex}
 
 // cloud is what all models of a cloud are to us.
 type cloud interface {
@@ -37,43 +34,11 @@ type cloud interface {
 }
 
 // known reports whether a provider is one of ours.
-func known(provider string) bool { return keys[provider] != nil || cloudFields[provider] != nil }
+func known(provider string) bool { return providerFields[provider] != nil }
 
 // clouds are the models of clouds that the environment alone describes.
 func clouds() map[string]model.Model {
 	return map[string]model.Model{providerAzure: azure.New(nil), providerBedrock: bedrock.New(nil), providerVertex: vertex.New(nil)}
-}
-
-// openCloud makes the models of an entry's cloud.
-func (e modelEntry) openCloud(name string) cloud {
-	key := os.Getenv(e.KeyEnv)
-	if key == "" && e.KeyEnv != "" {
-		key = noKey
-	}
-	switch provider := agent.Provider(name); e.Provider {
-	case providerAzure:
-		return azure.New(&azure.Options{Endpoint: e.BaseURL, APIVersion: e.APIVersion, APIKey: key, Name: provider, API: e.API})
-	case providerBedrock:
-		return bedrock.New(&bedrock.Options{Region: e.Region, APIKey: key, BaseURL: e.BaseURL, Name: provider})
-	case providerVertex:
-		return vertex.New(&vertex.Options{Project: e.Project, Location: e.Region, BaseURL: e.BaseURL, Name: provider})
-	}
-	return nil
-}
-
-// foreign is a field that an entry has and its provider knows nothing of; empty if there
-// is none. What all the other providers have is checked by readModels.
-func (e modelEntry) foreign() string {
-	has := map[string]bool{"region": e.Region != "", "project": e.Project != "", "api_version": e.APIVersion != ""}
-	if cloudFields[e.Provider] != nil {
-		has["api"], has["keep_thinking"], has["api_key_env"] = e.API != "", e.KeepThinking, e.KeyEnv != ""
-	}
-	for _, field := range slices.Sorted(maps.Keys(has)) {
-		if has[field] && !slices.Contains(cloudFields[e.Provider], field) {
-			return field
-		}
-	}
-	return ""
 }
 
 // CloudState is what came of signing in to the cloud of a model.
@@ -92,8 +57,8 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 	for _, def := range f.Agents {
 		for _, name := range def.Models() {
 			if e, ok := f.named[name]; ok {
-				if c := e.openCloud(name); c != nil {
-					found[name] = c
+				if m, _ := e.build(name, model.Extra{}); slices.Contains(cloudy, e.Provider) {
+					found[name] = m.(cloud)
 				}
 			} else if c, ok := f.models[agent.Provider(name)].(cloud); ok {
 				found[agent.Provider(name)] = c
@@ -109,7 +74,7 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 	var all sync.WaitGroup
 	for i := range states {
 		all.Go(func() {
-			if states[i].Err = found[states[i].Name].Check(ctx); ctx.Err() != nil {
+			if states[i].Err = found[states[i].Name].Check(ctx); states[i].Err != nil && ctx.Err() != nil {
 				states[i].Err = agent.Errorf(agent.ProviderError, "%s: nobody could sign in within %s", states[i].Name, signInTime)
 			}
 		})
@@ -120,8 +85,6 @@ func (f *File) AskClouds(ctx context.Context) []CloudState {
 
 // providersNamed lists providers for a message: "a, b or c".
 func providersNamed() string {
-	names := slices.Sorted(maps.Keys(cloudFields))
-	names = append(slices.Sorted(maps.Keys(keys)), names...)
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(providerFields))
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }

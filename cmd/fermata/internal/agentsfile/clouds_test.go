@@ -1,6 +1,7 @@
 package agentsfile_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -77,6 +78,11 @@ models:
 			require.NotContains(t, s.Err.Error(), "0123")
 		}
 	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	states = f.AskClouds(over)
+	require.NoError(t, states[2].Err, "with a key there is nothing to wait for")
+	require.ErrorContains(t, states[5].Err, "nobody could sign in")
 }
 
 // A field that a provider knows nothing of is refused with its line.

@@ -15,6 +15,7 @@
 //	    on_limit: ask
 //	models:
 //	  local: {provider: openai, base_url: "http://127.0.0.1:11434/v1", model: qwen3}
+//	  claude: {provider: anthropic, model: claude-opus-5, cache_ttl: 1h, headers: {X-Team: research}}
 //	rates:
 //	  anthropic: {per_second: 5, at_once: 20}
 //	mcp:

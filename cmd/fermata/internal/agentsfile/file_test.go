@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 		}},
 		{"tool twice", sound + "    tools: [fs_read, fs_read]\n", []string{`fermata.yaml:4: agents.a.tools[1]: "fs_read" is there already`}},
 		{"schema", sound + "    output:\n      $ref: \"#/nowhere\"\n", []string{`fermata.yaml:4: agents.a: output is a JSON Schema that can't be used: JSON Pointer "/nowhere": no schema field "nowhere"`}},
-		{"reasoning", sound + "    reasoning: hard\n", []string{`fermata.yaml:4: agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, not "hard"`}},
+		{"reasoning", sound + "    reasoning: hard\n", []string{`fermata.yaml:4: agent a: reasoning must be one of auto, off, minimal, low, medium, high, xhigh, max, not "hard"`}},
 		{"reasoning of YAML", sound + "    reasoning: off\n    profile: wild\n", []string{`fermata.yaml:5: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
 		{"profile", sound + "    profile: wild\n", []string{`fermata.yaml:4: agent a: profile must be one of tool_using, researcher, verifier, completer, not "wild"`}},
 		{"cost without price", sound + "    limits:\n      cost_usd: 2.5\n", []string{"fermata.yaml:5: agents.a.limits.cost_usd can't be held, since the price of script:script.yaml is not known; give it one under models, with price: {input: …, output: …}"}},

@@ -241,7 +241,7 @@ func (f *File) uses() (tools, servers []string) {
 	return tools, servers
 }
 
-// UsesShell tells whether some agent may run commands.
+// UsesShell reports whether some agent may run commands.
 func (f *File) UsesShell() bool {
 	tools, _ := f.uses()
 	return slices.Contains(tools, workspace.ShellTool)

@@ -1,9 +1,9 @@
 package agentsfile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -57,35 +57,6 @@ func keyOfProvider(provider string) string {
 // key must not be sent there.
 const noKey = "none"
 
-// modelEntry is a model under models.
-type modelEntry struct {
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
-	BaseURL  string `json:"base_url"`
-	// KeyEnv is the name of an environment variable. There is no field for a key
-	// itself: files are shared.
-	KeyEnv    string      `json:"api_key_env"`
-	Price     agent.Price `json:"price"` // USD for a million tokens
-	Window    int         `json:"window"`
-	MaxOutput int         `json:"max_output"`
-	// API and KeepThinking are for servers that speak OpenAI's language in a way
-	// of their own; see openai.Options.
-	API          openai.API `json:"api"`
-	KeepThinking bool       `json:"keep_thinking"`
-	// Region, Project and APIVersion are of clouds; see cloudFields.
-	Region     string `json:"region"`
-	Project    string `json:"project"`
-	APIVersion string `json:"api_version"`
-}
-
-// key names the variable that the entry's key is in; empty where it needs none.
-func (e modelEntry) key() string {
-	if e.KeyEnv != "" || e.BaseURL != "" {
-		return e.KeyEnv
-	}
-	return keyOfProvider(e.Provider)
-}
-
 func providers() map[string]model.Model {
 	all := clouds()
 	all[providerAnthropic], all[providerGemini], all[providerOpenAI] = anthropic.New(nil), gemini.New(nil), openai.New(nil)
@@ -103,54 +74,19 @@ func (f *File) readModels(c *checker, part entry) {
 		if !ok {
 			continue
 		}
-		switch {
-		case !known(entry.Provider):
-			c.add(agent.InvalidInput, e.at("provider"), "%s.provider must be %s, not %s", where, providersNamed(), quote(entry.Provider))
-		case entry.Model == "":
-			c.add(agent.InvalidInput, e.key, "%s.model is missing: write the provider's own name for it", where)
-		case !slices.Contains([]string{"", string(openai.ChatCompletions), string(openai.Responses)}, string(entry.API)):
-			c.add(agent.InvalidInput, e.at("api"), "%s.api must be %s or %s, not %s", where, openai.ChatCompletions, openai.Responses, quote(string(entry.API)))
-		case entry.foreign() != "":
-			c.add(agent.InvalidInput, e.at(entry.foreign()), "%s.%s is not for provider %s", where, entry.foreign(), entry.Provider)
-		case keys[entry.Provider] != nil && entry.Provider != providerOpenAI && (entry.API != "" || entry.KeepThinking):
-			c.add(agent.InvalidInput, e.key, "%s: api and keep_thinking are for provider openai only", where)
-		case !isHTTP(entry.BaseURL):
-			c.add(agent.InvalidInput, e.at("base_url"), "%s.base_url must be an http or https URL with a host", where)
-		case entry.Window < 0 || entry.MaxOutput < 0:
-			c.add(agent.InvalidInput, e.key, "%s: window and max_output must be positive", where)
-		default:
-			f.named[e.name], f.models[e.name] = entry, entry.open(e.name)
+		if at, err := entry.fault(e); err != nil {
+			c.add(agent.InvalidInput, at, "%s%w", where, err)
+			continue
 		}
+		m, err := entry.open(e.name)
+		if err != nil {
+			var what *agent.Error
+			errors.As(err, &what)
+			c.add(what.Code, e.at(what.Path), "%s.%w", where, err)
+			continue
+		}
+		f.named[e.name], f.models[e.name] = entry, m
 	}
-}
-
-// isHTTP reports whether a base URL is left out, or can be asked.
-func isHTTP(base string) bool {
-	u, err := url.Parse(base)
-	return base == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-// open makes the model. It makes no request.
-func (e modelEntry) open(name string) model.Model {
-	info := model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput}
-	if c := e.openCloud(name); c != nil {
-		return model.Named(c, e.Model, info)
-	}
-	secret := os.Getenv(e.KeyEnv)
-	// The adapter for OpenAI knows by itself which servers are told its key.
-	if secret == "" && (e.KeyEnv != "" || e.BaseURL != "" && e.Provider != providerOpenAI) {
-		secret = noKey
-	}
-	var m model.Model
-	switch e.Provider {
-	case providerAnthropic:
-		m = anthropic.New(&anthropic.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name)})
-	case providerGemini:
-		m = gemini.New(&gemini.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name)})
-	default:
-		m = openai.New(&openai.Options{APIKey: secret, BaseURL: e.BaseURL, Name: agent.Provider(name), API: e.API, KeepThinking: e.KeepThinking})
-	}
-	return model.Named(m, e.Model, info)
 }
 
 // resolve makes sure that a model of this name can be asked. A script is read
@@ -181,20 +117,34 @@ func (f *File) modelNames() string {
 	return " (" + strings.Join(slices.Sorted(maps.Keys(f.named)), ", ") + ")"
 }
 
-// price is what is known of a model's price.
-func (f *File) price(name string) agent.Price {
+// info is what is known of a model.
+func (f *File) info(name string) model.Info {
 	if m, ok := f.models[name]; ok {
-		return m.Info(name).Price
+		return m.Info(name)
 	}
 	provider, own, _ := strings.Cut(name, "/")
-	return f.models[provider].Info(own).Price
+	return f.models[provider].Info(own)
 }
 
-// Priced tells whether a model's price is known; a script's, and that of a model
-// of the user's own, may be nothing.
+func (f *File) price(name string) agent.Price { return f.info(name).Price }
+
+// Priced reports whether a model's price is known; a script's, and that of a model
+// of the user's own, may be nothing, unless it is asked for on terms that have a price.
 func (f *File) Priced(name string) bool {
-	_, own := f.named[name]
-	return own || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
+	e, own := f.named[name]
+	return own && !e.onTerms() || strings.HasPrefix(name, scriptPrefix) || f.price(name) != (agent.Price{})
+}
+
+// Untempered lists the models of an agent that are not sent the temperature which it sets:
+// they would refuse the request.
+func (f *File) Untempered(def agent.Definition) (list []string) {
+	unthinking := def.Reasoning == "" || def.Reasoning == agent.ReasoningOff
+	for _, name := range def.Models() {
+		if def.Temperature != nil && f.info(name).Temperature.Takes(def.Temperature, unthinking) == nil {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // A PriceTable tells as of when the prices of a provider's models are known.
@@ -240,17 +190,15 @@ func (f *File) Keys() []Key {
 	byEnv := map[string]*Key{}
 	for _, def := range f.Agents {
 		for _, name := range def.Models() {
-			env := f.keyOf(name)
-			if env == "" {
-				continue
-			}
-			k, ok := byEnv[env]
-			if !ok {
-				k = &Key{Env: env, Set: os.Getenv(env) != ""}
-				byEnv[env] = k
-			}
-			if !slices.Contains(k.Agents, def.Name) {
-				k.Agents = append(k.Agents, def.Name)
+			for _, env := range f.keysOf(name) {
+				k, ok := byEnv[env]
+				if !ok {
+					k = &Key{Env: env, Set: os.Getenv(env) != ""}
+					byEnv[env] = k
+				}
+				if !slices.Contains(k.Agents, def.Name) {
+					k.Agents = append(k.Agents, def.Name)
+				}
 			}
 		}
 	}
@@ -261,17 +209,21 @@ func (f *File) Keys() []Key {
 	return list
 }
 
-func (f *File) keyOf(name string) string {
+// keysOf names the variables that a model needs.
+func (f *File) keysOf(name string) (list []string) {
 	if e, ok := f.named[name]; ok {
-		return e.key()
+		return e.keys()
 	}
 	if strings.HasPrefix(name, scriptPrefix) || providerElsewhere(name) {
-		return ""
+		return nil
 	}
-	return keyOfProvider(agent.Provider(name))
+	if env := keyOfProvider(agent.Provider(name)); env != "" {
+		list = append(list, env)
+	}
+	return list
 }
 
-// providerElsewhere tells whether the environment sends a provider's requests to
+// providerElsewhere reports whether the environment sends a provider's requests to
 // a server of the user's own, which may want no key.
 func providerElsewhere(name string) bool {
 	return agent.Provider(name) == providerOpenAI && os.Getenv("OPENAI_BASE_URL") != ""
@@ -285,7 +237,7 @@ func (f *File) MissingKey(name string) error {
 			continue
 		}
 		def, _ := f.Agent(name)
-		i := slices.IndexFunc(def.Models(), func(m string) bool { return f.keyOf(m) == k.Env })
+		i := slices.IndexFunc(def.Models(), func(m string) bool { return slices.Contains(f.keysOf(m), k.Env) })
 		field := "model"
 		if i > 0 {
 			field = fmt.Sprintf("fallbacks[%d]", i-1)

@@ -37,7 +37,7 @@ func (f *File) AskModels(ctx context.Context) []ModelState {
 	var states []ModelState
 	for _, def := range f.Agents {
 		for _, name := range def.Models() {
-			if e := f.named[name]; e.BaseURL != "" && cloudFields[e.Provider] == nil {
+			if e := f.named[name]; e.BaseURL != "" && !slices.Contains(cloudy, e.Provider) {
 				states = append(states, ModelState{Name: name, URL: e.BaseURL})
 			}
 		}
@@ -68,7 +68,12 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 	if key := os.Getenv(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	res, err := model.HTTPClient(nil).Do(r)
+	client := model.HTTPClient(nil)
+	if e.Provider == providerOpenAI {
+		more, _ := e.extra() // what is wrong was told when the file was read
+		client = model.Extra{Headers: more.Headers}.Client(nil)
+	}
+	res, err := client.Do(r)
 	if err != nil {
 		s.Err = s.silent(ctx, err)
 		return

@@ -10,13 +10,13 @@ import (
 	"sync"
 )
 
-// ErrPressed tells that Ctrl-C was pressed in the place of an answer.
+// ErrPressed tells that Ctrl-C was pressed instead of an answer.
 var ErrPressed = errors.New("Ctrl-C was pressed")
 
 // ErrNothing tells that nothing was typed.
 var ErrNothing = errors.New("nothing was typed")
 
-// Command is a line that was typed in the place of an answer and is none, since it
+// Command is a line that was typed instead of an answer and is none, since it
 // begins with a slash. It is only told apart by a console that keeps lines.
 type Command string
 

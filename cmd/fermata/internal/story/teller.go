@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func (t *Teller) openTurn(turn int) {
 	t.turn = turn
 	t.streamed.Reset()
 	pieces := t.early[turn]
-	t.early = map[int][]live.Event{}
+	maps.DeleteFunc(t.early, func(of int, _ []live.Event) bool { return of <= turn })
 	for _, l := range pieces {
 		t.Live(l)
 	}
@@ -262,7 +263,7 @@ func (t *Teller) Flush() {
 	t.settled = nil
 }
 
-// Waiting tells whether there is something to flush.
+// Waiting reports whether there is something to flush.
 func (t *Teller) Waiting() bool { return len(t.settled) > 0 }
 
 // End tells how the run ended, and its answer where that was not told yet.

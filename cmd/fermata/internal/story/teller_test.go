@@ -86,6 +86,7 @@ func TestTeller(t *testing.T) {
 		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "Hi\nHello.\n"},
 		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "Hello.\n"},
 		{"early pieces", []any{turn(1), piece(2, "Two."), says(1, "One."), turn(2), says(2, "Two.")}, "One.\nTwo.\n"},
+		{"pieces of the turn after the next", []any{piece(2, "Two "), turn(1), says(1, "One."), piece(2, "words."), turn(2), says(2, "Two words.")}, "One.\nTwo words.\n"},
 		{"a call", []any{turn(1), says(1, "", call("t1.1", "fs_read", `{"path":"a b","from_line":3}`)),
 			noted(agent.CallStarted, 0, "t1.1", "fs_read", ""), noted(agent.CallDone, 1200, "t1.1", "fs_read", agent.CallOK), results(ok)},
 			"→ fs_read path=\"a b\" from_line=3\n  ok 1.2s one two\n"},
@@ -113,6 +114,9 @@ func TestEnd(t *testing.T) {
 	}
 	require.Equal(t, "Done.\n{\n  \"kind\": \"bug\"\n}\ncompleted · 1 turn, 3 calls (1 not ok) · 2.3s · 12,345 tokens in, 7 out · $0.0045\n", told(story.Options{}, o))
 	require.Equal(t, 1, strings.Count(told(story.Options{}, turn(1), says(1, "Done."), o), "Done."), "told once")
+	both := &agent.Outcome{Status: agent.Completed, Text: `{"kind":"a && b"}`, Output: json.RawMessage(`{"kind":"a \u0026\u0026 b"}`)}
+	require.Equal(t, "{\"kind\":\"a && b\"}\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(story.Options{}, says(1, both.Text), both))
+	require.Equal(t, "{\n  \"kind\": \"a && b\"\n}", story.Output(both.Output))
 	colored := told(story.Options{Color: true}, o)
 	require.Contains(t, colored, "\x1b[32mcompleted")
 	failed := &agent.Outcome{Status: agent.Failed, Reason: "limit_turns", Turns: 2}
@@ -122,6 +126,7 @@ func TestEnd(t *testing.T) {
 func TestArguments(t *testing.T) {
 	long := `{"content":"` + strings.Repeat("x", 200) + `","n":{"a":[1, 2]}}`
 	require.Equal(t, `content="`+strings.Repeat("x", 58)+`… n={"a":[1, 2]}`, story.Arguments(call("", "t", long)))
+	require.Equal(t, `command="a && b > c"`, story.Arguments(call("", "t", `{"command":"a \u0026\u0026 b \u003e c"}`)))
 	require.Equal(t, "half a {", story.Arguments(agent.ToolCall{Malformed: "half a\n{"}))
 	require.Equal(t, "", story.Arguments(call("", "t", "{}")))
 }

@@ -44,7 +44,7 @@ func Arguments(c agent.ToolCall) string {
 	if c.Malformed != "" {
 		return Line(c.Malformed, maxArgument)
 	}
-	d := json.NewDecoder(bytes.NewReader(c.Arguments))
+	d := json.NewDecoder(bytes.NewReader(agent.Plain(c.Arguments)))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return Line(string(c.Arguments), maxArgument)
 	}
@@ -138,14 +138,14 @@ func calls(tools []agent.ToolCount) string {
 // Output is a structured answer, indented; as it came where it is no JSON.
 func Output(raw json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil {
+	if json.Indent(&b, agent.Plain(raw), "", "  ") != nil {
 		return string(raw)
 	}
 	return b.String()
 }
 
-// same tells whether two JSON values differ in their white space at most.
+// same reports whether two JSON values differ in their white space at most.
 func same(a, b []byte) bool {
 	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return json.Compact(&x, agent.Plain(a)) == nil && json.Compact(&y, agent.Plain(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }

@@ -1,0 +1,214 @@
+package agentsfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/provider/anthropic"
+	"github.com/fermata-agents/fermata/provider/azure"
+	"github.com/fermata-agents/fermata/provider/bedrock"
+	"github.com/fermata-agents/fermata/provider/gemini"
+	"github.com/fermata-agents/fermata/provider/openai"
+	"github.com/fermata-agents/fermata/provider/vertex"
+)
+
+// modelEntry is a model under models. Which fields a provider has, providerFields say.
+type modelEntry struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	BaseURL  string `json:"base_url"`
+	// KeyEnv is the name of an environment variable. There is no field for a key
+	// itself: files are shared.
+	KeyEnv    string      `json:"api_key_env"`
+	Price     agent.Price `json:"price"` // USD for a million tokens
+	Window    int         `json:"window"`
+	MaxOutput int         `json:"max_output"`
+	// Headers and Body go with each request. "${NAME}" in a text is a variable of this
+	// process.
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+	// The others are the providers' options.
+	API            openai.API         `json:"api"`
+	KeepThinking   bool               `json:"keep_thinking"`
+	KeepCallIDs    bool               `json:"keep_call_ids"`
+	MaxTokensField string             `json:"max_tokens_field"`
+	StreamOptions  *bool              `json:"stream_options"`
+	ToolChoice     model.ToolChoice   `json:"tool_choice"`
+	ServiceTier    string             `json:"service_tier"`
+	CacheTTL       agent.Duration     `json:"cache_ttl"`
+	ServerTools    []model.ServerTool `json:"server_tools"`
+	Region         string             `json:"region"`
+	Project        string             `json:"project"`
+	APIVersion     string             `json:"api_version"`
+}
+
+// The fields that a model of every provider has, and those that only some have.
+var (
+	commonFields   = []string{"provider", "model", "base_url", "price", "window", "max_output", "headers", "body"}
+	openaiFields   = []string{"api", "api_key_env", "keep_call_ids", "max_tokens_field", "service_tier", "stream_options", "tool_choice"}
+	providerFields = map[string][]string{
+		providerAnthropic: {"api_key_env", "cache_ttl", "server_tools", "service_tier"},
+		providerAzure:     append([]string{"api_version"}, openaiFields...),
+		providerBedrock:   {"api_key_env", "cache_ttl", "region", "service_tier"},
+		providerGemini:    {"api_key_env", "service_tier", "tool_choice"},
+		providerOpenAI:    append([]string{"keep_thinking", "server_tools"}, openaiFields...),
+		providerVertex:    {"cache_ttl", "project", "region"},
+	}
+)
+
+// foreign is a field that an entry has and its provider knows nothing of; empty if there
+// is none.
+func foreign(e entry, provider string) string {
+	for _, field := range entries(e.value) {
+		if !slices.Contains(commonFields, field.name) && !slices.Contains(providerFields[provider], field.name) {
+			return field.name
+		}
+	}
+	return ""
+}
+
+// fault is what is wrong with an entry as it stands, and where.
+func (e modelEntry) fault(at entry) (*yaml.Node, error) {
+	field := foreign(at, e.Provider)
+	switch {
+	case !known(e.Provider):
+		return at.at("provider"), fmt.Errorf(".provider must be %s, not %s", providersNamed(), quote(e.Provider))
+	case e.Model == "":
+		return at.key, fmt.Errorf(".model is missing: write the provider's own name for it")
+	case field != "":
+		return at.at(field), fmt.Errorf(".%s is not for provider %s", field, e.Provider)
+	case !isHTTP(e.BaseURL):
+		return at.at("base_url"), fmt.Errorf(".base_url must be an http or https URL with a host")
+	case e.Window < 0 || e.MaxOutput < 0:
+		return at.key, fmt.Errorf(": window and max_output must be positive")
+	}
+	return nil, nil
+}
+
+// isHTTP reports whether a base URL is left out, or can be asked.
+func isHTTP(base string) bool {
+	u, err := url.Parse(base)
+	return base == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// keys names the variables that the entry needs: its key's, and those of headers and body.
+func (e modelEntry) keys() (list []string) {
+	key := e.KeyEnv
+	if key == "" && e.BaseURL == "" {
+		key = keyOfProvider(e.Provider)
+	}
+	if key != "" {
+		list = append(list, key)
+	}
+	more, _ := e.extra() // what is wrong was told before
+	for _, env := range more.variables {
+		if !slices.Contains(list, env) {
+			list = append(list, env)
+		}
+	}
+	return list
+}
+
+// onTerms reports whether the entry asks for what has a price of its own.
+func (e modelEntry) onTerms() bool { return e.ServiceTier != "" || e.CacheTTL != 0 }
+
+// open makes the model, or tells what is wrong with the entry. It makes no request.
+func (e modelEntry) open(name string) (model.Model, error) {
+	more, err := e.extra()
+	if err != nil {
+		return nil, err
+	}
+	m, err := e.build(name, more.Extra)
+	if err != nil {
+		return nil, err
+	}
+	m = model.Named(m, e.Model, model.Info{Price: e.Price, Window: e.Window, MaxOutput: e.MaxOutput})
+	if len(more.missing) > 0 {
+		m = unset{m, name, more.missing[0]}
+	}
+	return m, nil
+}
+
+// key is the entry's key. None stands for one that the file names and the environment lacks.
+func (e modelEntry) key() string {
+	key := os.Getenv(e.KeyEnv)
+	if key == "" && e.KeyEnv != "" {
+		return noKey
+	}
+	return key
+}
+
+// build makes all models of an entry's provider.
+func (e modelEntry) build(name string, x model.Extra) (model.Model, error) {
+	provider, key, plain, ttl := agent.Provider(name), e.key(), e.StreamOptions != nil && !*e.StreamOptions, time.Duration(e.CacheTTL)
+	// The adapter for OpenAI knows by itself which servers are told its key.
+	if key == "" && e.BaseURL != "" && e.Provider != providerOpenAI && !slices.Contains(cloudy, e.Provider) {
+		key = noKey
+	}
+	switch e.Provider {
+	case providerAnthropic:
+		o := &anthropic.Options{APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, ServerTools: e.ServerTools, Extra: x}
+		return anthropic.New(o), o.Check()
+	case providerAzure:
+		o := &azure.Options{
+			Endpoint: e.BaseURL, APIVersion: e.APIVersion, APIKey: key, Name: provider, API: e.API, MaxTokensField: e.MaxTokensField, NoStreamOptions: plain,
+			KeepCallIDs: e.KeepCallIDs, ToolChoice: e.ToolChoice, ServiceTier: e.ServiceTier, Extra: x,
+		}
+		return azure.New(o), o.Check()
+	case providerBedrock:
+		o := &bedrock.Options{Region: e.Region, APIKey: key, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, ServiceTier: e.ServiceTier, Extra: x}
+		return bedrock.New(o), o.Check()
+	case providerGemini:
+		o := &gemini.Options{APIKey: key, BaseURL: e.BaseURL, Name: provider, ServiceTier: e.ServiceTier, ToolChoice: e.ToolChoice, Extra: x}
+		return gemini.New(o), o.Check()
+	case providerVertex:
+		o := &vertex.Options{Project: e.Project, Location: e.Region, BaseURL: e.BaseURL, Name: provider, CacheTTL: ttl, Extra: x}
+		return vertex.New(o), o.Check()
+	}
+	o := &openai.Options{
+		APIKey: key, BaseURL: e.BaseURL, Name: provider, API: e.API, KeepThinking: e.KeepThinking, MaxTokensField: e.MaxTokensField, NoStreamOptions: plain,
+		KeepCallIDs: e.KeepCallIDs, ToolChoice: e.ToolChoice, ServiceTier: e.ServiceTier, ServerTools: e.ServerTools, Extra: x,
+	}
+	return openai.New(o), o.Check()
+}
+
+// Ways tells how a model under models is asked, in a few words; empty if it is asked as
+// all are. No value of a header or of the body is shown.
+func (f *File) Ways(name string) string {
+	e := f.named[name]
+	var list []string
+	say := func(field, value string) {
+		if value != "" {
+			list = append(list, field+" "+value)
+		}
+	}
+	say("service_tier", e.ServiceTier)
+	if e.CacheTTL != 0 {
+		say("cache_ttl", e.CacheTTL.String())
+	}
+	for _, t := range e.ServerTools {
+		say("server_tools", string(t))
+	}
+	say("tool_choice", string(e.ToolChoice))
+	say("max_tokens_field", e.MaxTokensField)
+	if e.StreamOptions != nil {
+		say("stream_options", fmt.Sprint(*e.StreamOptions))
+	}
+	if e.KeepCallIDs {
+		say("keep_call_ids", "true")
+	}
+	say("headers", strings.Join(slices.Sorted(maps.Keys(e.Headers)), " "))
+	more, _ := e.extra()
+	say("body", strings.Join(slices.Sorted(maps.Keys(more.Body)), " "))
+	return strings.Join(list, ", ")
+}

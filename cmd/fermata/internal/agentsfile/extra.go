@@ -1,0 +1,116 @@
+package agentsfile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/tool/mcp"
+)
+
+// extra is what an entry adds to requests.
+type extra struct {
+	model.Extra
+	variables, missing []string // that it names, and those of them that are not set
+}
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	reference    = regexp.MustCompile(`\$\{([^}]*)\}`)
+	// What headers and fields are called that have secrets: by whole words, since
+	// "x-portkey-provider" and "max_tokens" have none.
+	secretHeader = regexp.MustCompile(`(?i)(^|[_-])(auth|authorization|(api)?key|token|secret|password)($|[_-])`)
+	secretField  = regexp.MustCompile(`(?i)^(.*[_-])?(api_?key|authorization|secret|password|token)$`)
+)
+
+// extra fills in the variables of headers and body.
+func (e modelEntry) extra() (extra, error) {
+	x := extra{Extra: model.Extra{Headers: map[string]string{}}}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		value, err := x.fill("headers."+name, e.Headers[name], secretHeader.MatchString(name))
+		if err != nil {
+			return x, err
+		}
+		x.Headers[name] = value
+	}
+	if len(e.Body) == 0 {
+		return x, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(e.Body))
+	d.UseNumber()
+	if err := d.Decode(&x.Body); err != nil {
+		return x, agent.Errorf(agent.InvalidInput, "body wants fields, such as {top_k: 40}").At("body")
+	}
+	_, err := x.fillAll("body", x.Body)
+	return x, err
+}
+
+// fillAll fills in the texts of a value, and those in it.
+func (x *extra) fillAll(at string, value any) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			text, isText := v[name].(string)
+			if isText {
+				v[name], err = x.fill(at+"."+name, text, secretField.MatchString(name))
+			} else {
+				v[name], err = x.fillAll(at+"."+name, v[name])
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range v {
+			if v[i], err = x.fillAll(fmt.Sprintf("%s[%d]", at, i), v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case string:
+		return x.fill(at, v, false)
+	}
+	return value, err
+}
+
+// fill fills in a text. One that is secret by its name wants a variable.
+func (x *extra) fill(at, text string, secret bool) (string, error) {
+	names := mcp.Variables(text)
+	if secret && len(names) == 0 {
+		return "", agent.Errorf(agent.InvalidInput, "%s looks like a secret: write a variable of the environment, as ${NAME}", at).At(at)
+	}
+	for _, name := range names {
+		if !variableName.MatchString(name) {
+			return "", agent.Errorf(agent.InvalidInput, "%s names the variable %s, which can't be one", at, quote(name)).At(at)
+		}
+		value := os.Getenv(name)
+		if !slices.Contains(x.variables, name) {
+			x.variables = append(x.variables, name)
+			if value == "" {
+				x.missing = append(x.missing, name)
+			}
+		}
+		if value != "" {
+			x.Secrets = append(x.Secrets, value)
+		}
+	}
+	return reference.ReplaceAllStringFunc(text, func(ref string) string { return os.Getenv(ref[2 : len(ref)-1]) }), nil
+}
+
+// unset is a model whose headers or body name a variable that is not set.
+type unset struct {
+	model.Model
+	name, env string
+}
+
+// Generate fails.
+func (u unset) Generate(context.Context, *model.Request, func(model.Delta)) (*model.Reply, error) {
+	return nil, model.Fault(agent.FaultAuth, 0, 0, fmt.Sprintf("%s was not asked: set %s, which its headers or body name, in the worker's environment", u.name, u.env))
+}

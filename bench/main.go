@@ -97,7 +97,7 @@ func (o *options) flags(name string) *flag.FlagSet {
 	f.IntVar(&o.reps, "reps", 0, "repetitions of every cell (default what the benchmark needs)")
 	f.BoolVar(&o.quick, "quick", false, "a small variant: all of them take about a minute, and tell whether they work")
 	f.BoolVar(&o.check, "check", false, "exit with 1 where a bar is missed")
-	f.StringVar(&o.json, "json", "", "write every sample to this `FILE`; - is standard output, in the place of the tables")
+	f.StringVar(&o.json, "json", "", "write every sample to this `FILE`; - is standard output, instead of the tables")
 	f.StringVar(&o.data, "data", "", "keep the server's database in this `FOLDER` (default: in memory)")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the worker processes, and of the server, into this `FOLDER`")
 	f.StringVar(&o.waits, "waits", "", "write every wait of a tree above 200 ms, as its histories have it, to this `FILE` (tree)")

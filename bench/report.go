@@ -99,7 +99,7 @@ func (r row) ratio() float64 {
 	return median(pairs)
 }
 
-// misses tells whether a row is beyond its bar. What could not be measured is.
+// misses reports whether a row is beyond its bar. What could not be measured is.
 func (r row) misses() bool {
 	if r.Bar == nil {
 		return false

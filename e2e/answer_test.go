@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
 )
@@ -34,6 +35,7 @@ func TestManyLongLocalResults(t *testing.T) {
 
 // Nor do the starts of sub-agents, each with all rules that bind it.
 func TestManyLongStarts(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	var rules []agent.Rule
 	for i := range 10 {

@@ -188,8 +188,9 @@ func TestThreeWorkerProcesses(t *testing.T) {
 
 // A worker process that lacks the key says so and ends, and so does whoever reads.
 func TestAWorkerProcessWithoutTheKey(t *testing.T) {
-	t.Setenv(keysVariable, cmp.Or(os.Getenv(keysVariable), newKey(t, "k1")))
+	t.Parallel()
 	s := openShop(t)
+	s.env = append(s.env, keysVariable+"="+cmp.Or(os.Getenv(keysVariable), newKey(t, "k1")))
 	s.hire()
 	session := "locked-" + uuid.NewString()[:8]
 	s.run(0, "run", "lead", "go", "--detach", "--session", session)

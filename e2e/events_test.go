@@ -99,7 +99,7 @@ func (c *comer) visit(ctx context.Context, at, most int) (ended bool, err error)
 		}
 		switch at++; {
 		case e.Seq != int64(at):
-			return false, fmt.Errorf("event %d came in the place of %d", e.Seq, at)
+			return false, fmt.Errorf("event %d came instead of %d", e.Seq, at)
 		case at <= len(c.lines) && c.lines[at-1] != string(line):
 			return false, fmt.Errorf("event %d was\n%s\nand is\n%s", at, c.lines[at-1], line)
 		case at > len(c.lines):

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// listings tells whether a request counts towards the listings that a namespace allows.
+// listings reports whether a request counts towards the listings that a namespace allows.
 func listings(method string) bool {
 	return strings.HasPrefix(method, "List") || strings.HasPrefix(method, "Count") || strings.HasPrefix(method, "Scan")
 }

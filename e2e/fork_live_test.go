@@ -42,6 +42,11 @@ func TestAForkOfALiveRunCountsOn(t *testing.T) {
 	fork, err := anew.Begin(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "q-2", s.suspended(t, fork).Requests[0].ID)
+	for _, there := range []string{run.Session, fork.Session} { // it would go on there
+		_, err = s.Fork(t.Context(), run.Session, &client.ForkOptions{NewSession: true, Session: there, Text: "again"})
+		require.ErrorIs(t, err, agent.InvalidInput)
+		require.ErrorContains(t, err, "session "+there+" exists; name another one for the fork")
+	}
 	for _, r := range []*client.Run{run, fork} {
 		_, err = r.Cancel(t.Context(), "")
 		require.NoError(t, err)

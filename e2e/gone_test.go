@@ -7,10 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -113,4 +116,31 @@ func TestWhatIsSaidAtAResumeIsNotSpread(t *testing.T) {
 	messages, err := v.Transcript(t.Context(), run.Session)
 	require.NoError(t, err)
 	require.Contains(t, messagesText(messages), word)
+}
+
+// A run whose history no build can replay, as a broken deploy leaves it, is terminated by
+// somebody. Its session goes on from the store.
+func TestASessionGoesOnAfterARunThatCantBeReplayed(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	script := testsuite.NewScript(testsuite.Reply{Text: "one"}, testsuite.Reply{Text: "two"})
+	w := s.work(t, agent.Definition{}, script)
+	first, out := s.run(t, "go", &client.StartOptions{Session: s.queue})
+	require.Equal(t, "one", out.Text)
+	w.Stop()
+	broken := sdk.New(s.temporal, s.queue, sdk.Options{})
+	broken.RegisterWorkflowWithOptions(func(ctx workflow.Context) error { return workflow.Sleep(ctx, time.Hour) }, workflow.RegisterOptions{Name: signals.WorkflowType})
+	require.NoError(t, broken.Start())
+	run, err := s.Start(t.Context(), "tester", "go on", &client.StartOptions{Session: first.Session})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(s.tasks(t, run.Session)) > 0 }, patience, 20*time.Millisecond)
+	broken.Stop()
+	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, run.ID, "it can't be replayed"))
+	s.work(t, agent.Definition{}, script)
+	_, out = s.run(t, "and now?", &client.StartOptions{Session: first.Session})
+	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Equal(t, "two", out.Text)
+	messages, err := s.Transcript(t.Context(), first.Session)
+	require.NoError(t, err)
+	require.Equal(t, []string{"go", "one", "and now?", "two"}, []string{messages[0].TextOf(), messages[1].TextOf(), messages[2].TextOf(), messages[3].TextOf()})
 }

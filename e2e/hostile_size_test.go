@@ -18,6 +18,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -206,6 +207,7 @@ func TestHostileDepth(t *testing.T) {
 // would end the run. One is taken at most, the others are told why not, or find no
 // turn; the run goes on.
 func TestHostileMegabytesAtOnce(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s, run, open := asking(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/testsuite"
 )
@@ -17,6 +18,7 @@ import (
 // What waits for a daemon is stored as it comes, and each event once: 200 of 2 kB cost
 // the history, and the store, about what they are, and not what they are with each seal.
 func TestWhatWaitsIsStoredOnce(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const many, size = 150, 2 << 10
 	def := agent.Definition{Daemon: &agent.Daemon{Topics: []string{"orders.new"}, Queue: many}}

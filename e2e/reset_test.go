@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // A run with a sub-agent and a hold on both is reset (temporal workflow reset): to where both
@@ -30,13 +31,11 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			require.NoError(t, err)
 			f.still(t, run, 2, agent.Suspended)
 			tasks := f.tasks(t, run.Session)
-			_, err = f.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
-				Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
-				WorkflowTaskFinishEventId: to(tasks), ResetReapplyExcludeTypes: []enums.ResetReapplyExcludeType{enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE},
-			})
-			require.NoError(t, err)
+			f.reset(t, run, to(tasks))
+			was := run.ID
 			run, err = f.Get(t.Context(), run.Session)
 			require.NoError(t, err)
+			require.Equal(t, was, run.ID, "else the sub-agent would look at its parent, and take it for another run's")
 			_, err = run.Stop(t.Context(), "enough", 0)
 			require.NoError(t, err)
 			require.Equal(t, agent.Stopped, f.rest(t, run).Status)
@@ -46,6 +45,39 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			}, patience, 20*time.Millisecond)
 		})
 	}
+}
+
+// A parent that is reset to before its sub-agent began knows nothing of it, and the server
+// ends it with no parent: it looks for its parent by itself while it rests.
+func TestASubAgentThatAResetHasForgottenEnds(t *testing.T) {
+	testenv.Long(t)
+	t.Parallel()
+	f := plant(t, 1)
+	run := f.grown(t, 2, 1)
+	_, err := run.Interrupt(t.Context(), "the client rings")
+	require.NoError(t, err)
+	f.still(t, run, 2, agent.Suspended)
+	tree, err := run.Tree(t.Context())
+	require.NoError(t, err)
+	below, err := f.Get(t.Context(), tree[1].Session)
+	require.NoError(t, err)
+	f.reset(t, run, f.tasks(t, run.Session)[0])
+	run, err = f.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	_, err = run.Stop(t.Context(), "enough", 0)
+	require.NoError(t, err)
+	require.Equal(t, agent.Stopped, f.rest(t, run).Status)
+	require.Equal(t, agent.Cancelled, f.result(t, below).Status)
+}
+
+// reset resets a run to a workflow task, without what was said later.
+func (s *stage) reset(t *testing.T, run *client.Run, task int64) {
+	t.Helper()
+	_, err := s.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session, RunId: run.ID}, Reason: "test", RequestId: "r1",
+		WorkflowTaskFinishEventId: task, ResetReapplyExcludeTypes: []enums.ResetReapplyExcludeType{enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE},
+	})
+	require.NoError(t, err)
 }
 
 func ended(tree []agent.Node) bool {

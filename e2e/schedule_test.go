@@ -28,6 +28,7 @@ func TestASchedule(t *testing.T) {
 	spec := client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Topic: "day.begins", Payload: map[string]int{"day": 1}}
 	require.NoError(t, s.Schedule(t.Context(), "events-"+s.queue, spec))
 	require.ErrorIs(t, s.Schedule(t.Context(), "events-"+s.queue, spec), agent.Busy)
+	require.ErrorIs(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: "0 0 30 2 *", Session: session, Agent: "tester", Text: "good morning"}), agent.InvalidInput)
 	require.NoError(t, s.Schedule(t.Context(), "words-"+s.queue, client.ScheduleSpec{Cron: never, Session: session, Agent: "tester", Text: "good morning"}))
 
 	s.trigger(t, "events-"+s.queue)

@@ -57,7 +57,7 @@ func (r remote) Dial(ctx context.Context, o temporal.Options) (temporal.Client, 
 	return temporal.DialContext(ctx, o)
 }
 
-// ring has the keys of the environment; nil where there are none.
+// ring has the keys of the environment; nil if there are none.
 func ring() *keyring.Ring {
 	r, err := keyring.Parse(os.Getenv(keysVariable))
 	if err != nil {

@@ -35,7 +35,7 @@ import (
 // temporal command on a real server (HX-90, HX-93). Comments before a block say what
 // it needs and what comes of it:
 //
-//	needs: a run trip-42 of planner: Plan a trip    begins one, in the place of a live one
+//	needs: a run trip-42 of planner: Plan a trip    begins one, instead of a live one
 //	needs: TOKEN of ana@acme.com for trip-42 q-1    makes one, in the environment
 //	when:  trip-42 asks q-1                         waits before the block, see [page.holds]
 //	then:  trip-42 is suspended                     waits after it
@@ -228,7 +228,7 @@ func (p *page) await(t *testing.T, what string) {
 	}, patience, 20*time.Millisecond, what)
 }
 
-// holds tells whether a run is as a comment says: is STATUS, is held, goes on (it
+// holds reports whether a run is as a comment says: is STATUS, is held, goes on (it
 // has made turns since), asks REQUEST, refused VERB.
 func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) bool {
 	t.Helper()

@@ -91,7 +91,7 @@ func (f *forest) grown(t *testing.T, nodes, tools int) *client.Run {
 	return run
 }
 
-// asked tells whether the model was asked so often.
+// asked reports whether the model was asked so often.
 func (f *forest) asked(n int) bool { return len(f.script.Requests()) >= n }
 
 // still waits until every node of a run's tree has a status.

@@ -33,12 +33,13 @@ func (f fleet) deploy(t *testing.T, build string) *worker.Worker {
 	return w
 }
 
-// switchTo makes a build current, as soon as the server has seen a worker of it.
+// switchTo makes a build current, as soon as the server has seen a worker of it; with an empty
+// one no build is current.
 func (f fleet) switchTo(t *testing.T, build string) {
 	t.Helper()
 	h := f.temporal.WorkerDeploymentClient().GetHandle(f.name)
 	require.Eventually(t, func() bool {
-		_, err := h.SetCurrentVersion(t.Context(), temporal.WorkerDeploymentSetCurrentVersionOptions{BuildID: build})
+		_, err := h.SetCurrentVersion(t.Context(), temporal.WorkerDeploymentSetCurrentVersionOptions{BuildID: build, IgnoreMissingTaskQueues: build == ""})
 		return err == nil
 	}, patience, 20*time.Millisecond)
 	current, err := worker.CurrentBuild(t.Context(), f.temporal, f.name)
@@ -169,8 +170,7 @@ func TestVersioningIsSwitchedOnAndOff(t *testing.T) {
 	plain.Stop()
 	f.answerBy(t, first, "a")
 	f.open(t, f.parkable())
-	_, err := f.temporal.WorkerDeploymentClient().GetHandle(f.name).SetCurrentVersion(t.Context(), temporal.WorkerDeploymentSetCurrentVersionOptions{IgnoreMissingTaskQueues: true})
-	require.NoError(t, err)
+	f.switchTo(t, "")
 	a.Stop()
 	f.answerBy(t, second, "")
 }

@@ -284,7 +284,7 @@ func (a *audit) messages(ctx context.Context) {
 	}
 }
 
-// waits tells whether an event waits for the daemon's next run.
+// waits reports whether an event waits for the daemon's next run.
 func (a *audit) waits(ctx context.Context, p post) bool {
 	h, err := a.store.Head(ctx, p.session)
 	if err != nil || p.verb != agent.Emit {

@@ -93,7 +93,7 @@ func parentOf(session string) string {
 	return session[:max(i, 0)]
 }
 
-// calm does the next thing for a run, and tells whether it rests for good: a daemon
+// calm does the next thing for a run, and reports whether it rests for good: a daemon
 // that idles.
 func (c *crowd) calm(ctx context.Context, session string, live map[string]client.Listed) (rests bool) {
 	if p := parentOf(session); p != "" && live[p].Session == "" {
@@ -132,7 +132,7 @@ func (c *crowd) calm(ctx context.Context, session string, live map[string]client
 	return false
 }
 
-// stopped tells whether a daemon is ended at the end.
+// stopped reports whether a daemon is ended at the end.
 func (c *crowd) stopped(session string) bool {
 	i := slices.IndexFunc(c.plan.Stories, func(s story) bool { return s.Session == session })
 	return i < 0 || i/daemons%2 == 0

@@ -156,7 +156,7 @@ func chance[N ~int | ~int64](words string, below N) N {
 	return N(int64(h.Sum32()) % int64(below))
 }
 
-// pause waits, and tells whether the context let it.
+// pause waits, and reports whether the context let it.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -61,7 +61,7 @@ func start(ctx context.Context, dir, file string) (_ *cluster, err error) {
 	return c, c.run(ctx, "setup", here, "fermata", c.compose.Services["setup"].Command...)
 }
 
-// schema makes the tables, with the version's own files in the place of the image's.
+// schema makes the tables, with the version's own files instead of the image's.
 func (c *cluster) schema(ctx context.Context) error {
 	wanted := c.compose.Services["temporal"].version()
 	is, err := exec.CommandContext(ctx, "temporal-server", "--version").Output()

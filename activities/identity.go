@@ -23,7 +23,7 @@ type Identity struct {
 	Queue  string
 
 	mu    sync.Mutex
-	seen  time.Time // when the store was last found to be the right one
+	seen  time.Time // when the store was last found to be the right one, and its namespace this one
 	looks singleflight.Group
 }
 
@@ -34,9 +34,10 @@ const (
 	lookPatience = 10 * time.Second
 )
 
-// Check returns [agent.NotSetUp] if the task queue has another store, with both places.
-// The first worker of a task queue records its store. An error with another code tells that
-// it can't be known.
+// Check returns [agent.NotSetUp] if the task queue has another store, with both places, or
+// the store is that of another namespace. The first worker of a task queue records its store,
+// and the first of a store its namespace. An error with another code tells that it can't be
+// known.
 func (i *Identity) Check(ctx context.Context) error { return i.check(ctx, 0) }
 
 // soon is Check, and believes what was seen within the last minute.
@@ -66,10 +67,19 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// look compares the store with the one that is recorded.
+// look compares the store with the one that is recorded, and its namespace with this one.
 func (i *Identity) look(ctx context.Context) error {
-	id, err := i.Store.ID(ctx)
+	id, err := store.ID(ctx, i.Store)
 	if err != nil {
+		return err
+	}
+	namespace, err := durable.Namespace(ctx, i.Client)
+	if err != nil {
+		return err
+	}
+	// Before the record: a worker of another namespace would leave one that is in the way of
+	// the right store.
+	if err := store.Claim(ctx, i.Store, namespace); err != nil {
 		return err
 	}
 	mine := signals.StoreRecord{ID: id, Place: store.Place(i.Store)}

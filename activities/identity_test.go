@@ -39,12 +39,17 @@ func (r *recorded) DescribeWorkflowExecution(context.Context, string, string) (*
 	}, nil
 }
 
+func (r *recorded) ListWorkflow(_ context.Context, req *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	req.Namespace = "default"
+	return nil, nil
+}
+
 // Runs that begin together look once which store the queue has. Who can't wait for that goes
 // without, and leaves the look to the others.
 func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	id, err := dir.ID(t.Context())
+	id, err := store.ID(t.Context(), dir)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		server := &recorded{id: id, asked: make(chan struct{}, 1000), tell: make(chan struct{})}

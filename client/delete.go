@@ -84,14 +84,12 @@ func (d *deletion) check(ctx context.Context) error {
 	if err := agent.CheckSession(d.done.Session); err != nil {
 		return err
 	}
-	// A Temporal client does not tell its namespace, but fills it in where a request
-	// leaves it out. (An option of ours might name another, and a session there.)
-	req := &workflowservice.ListWorkflowExecutionsRequest{Query: liveOnes, PageSize: 1}
-	if _, err := d.client.temporal.ListWorkflow(ctx, req); err != nil {
-		return durable.ArriveRPC(err)
+	var err error
+	if d.namespace, err = durable.Namespace(ctx, d.client.temporal); err != nil {
+		return err
 	}
-	if d.namespace = req.GetNamespace(); d.namespace == "" {
-		return agent.Errorf(agent.Internal, "the Temporal client does not say its namespace")
+	if err := store.CheckNamespace(ctx, d.client.log.Store(), d.namespace); err != nil {
+		return err
 	}
 	if err := d.sameStore(ctx); err != nil {
 		return err
@@ -116,7 +114,7 @@ func (d *deletion) sameStore(ctx context.Context) error {
 		return err
 	}
 	here := d.client.log.Store()
-	id, err := here.ID(ctx)
+	id, err := store.ID(ctx, here)
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (d *Dir) absent() error {
 		return agent.Errorf(agent.StoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
 	}
 	known, _ := d.id.Load().(string)
-	if id, err := os.ReadFile(filepath.Join(d.root, identityFile)); known != "" && strings.TrimSpace(string(id)) != known {
+	if id, err := os.ReadFile(filepath.Join(d.root, identityKey)); known != "" && strings.TrimSpace(string(id)) != known {
 		return agent.Errorf(agent.StoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
 	}
 	return nil

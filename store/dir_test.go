@@ -45,7 +45,7 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	d, err := store.OpenDir(root, nil)
 	require.NoError(t, err)
 	require.False(t, store.IsDir(root))
-	id, err := d.ID(t.Context())
+	id, err := store.ID(t.Context(), d)
 	require.NoError(t, err)
 	require.True(t, store.IsDir(root))
 	name := store.Tag("s") + ".0a"
@@ -60,7 +60,7 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	}
 	require.NoError(t, os.Rename(root, root+"-aside"))
 	away()
-	_, err = d.ID(t.Context())
+	_, err = store.ID(t.Context(), d)
 	require.ErrorIs(t, err, agent.StoreUnavailable)
 	require.ErrorIs(t, d.PutChunk(t.Context(), name, []byte("x")), agent.StoreUnavailable)
 	require.ErrorIs(t, d.PutHead(t.Context(), store.Head{Session: "s"}), agent.StoreUnavailable)
@@ -69,7 +69,7 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	other, err := store.OpenDir(root, nil)
 	require.NoError(t, err)
 	away()
-	_, err = other.ID(t.Context())
+	_, err = store.ID(t.Context(), other)
 	require.NoError(t, err)
 	away()
 
@@ -77,7 +77,7 @@ func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {
 	require.NoError(t, os.Rename(root+"-aside", root))
 	_, err = d.Head(t.Context(), "s")
 	require.ErrorIs(t, err, agent.NotFound)
-	back, err := d.ID(t.Context())
+	back, err := store.ID(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, id, back)
 }

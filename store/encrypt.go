@@ -35,8 +35,10 @@ func Encrypt(s Store, ring *keyring.Ring) *Encrypted { return &Encrypted{s, ring
 // Inner is the store that keeps what is encrypted.
 func (e *Encrypted) Inner() Store { return e.inner }
 
-// ID implements [Store]: keys do not make another store of it.
-func (e *Encrypted) ID(ctx context.Context) (string, error) { return e.inner.ID(ctx) }
+// PutIfAbsent implements [Store]: keys do not make another store of it.
+func (e *Encrypted) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
+	return e.inner.PutIfAbsent(ctx, key, value)
+}
 
 // PutChunk implements [Store].
 func (e *Encrypted) PutChunk(ctx context.Context, name string, data []byte) error {

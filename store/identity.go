@@ -13,22 +13,50 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 )
 
-// NewID returns an identity for a new store.
-func NewID() string {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
-}
+// What a store keeps under a key for as long as it lives.
+const (
+	identityKey  = "id"
+	namespaceKey = "namespace"
+)
 
-// CheckID refuses what is no identity, with [agent.ChunkDamaged] and where it was read.
-func CheckID(id, place string) (string, error) {
-	if !idForm.MatchString(id) {
-		return "", agent.Errorf(agent.ChunkDamaged, "the identity of the store is damaged: %s has %.40q; restore it from a backup of the store", place, id)
+// ID returns a store's identity, 32 hexadecimal digits, which the first call in the store's
+// life chooses. All workers of a task queue must have one store, and tell by this. One that
+// can't be read is [agent.ChunkDamaged].
+func ID(ctx context.Context, s Store) (string, error) {
+	var chosen [16]byte
+	_, _ = rand.Read(chosen[:]) // never fails
+	id, err := s.PutIfAbsent(ctx, identityKey, hex.EncodeToString(chosen[:]))
+	if err == nil && !idForm.MatchString(id) {
+		err = agent.Errorf(agent.ChunkDamaged, "the identity of the store in %s is damaged: it is %.40q; restore it from a backup of the store", Place(s), id)
+	}
+	if err != nil {
+		return "", err
 	}
 	return id, nil
 }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// Claim makes a store that of a namespace of Temporal, or returns [agent.NotSetUp] if it is
+// another's. Sessions are known by their names alone, so that two namespaces on one store
+// would go on in each other's. Workers claim.
+func Claim(ctx context.Context, s Store, namespace string) error {
+	return ofNamespace(ctx, s, namespace, namespace)
+}
+
+// CheckNamespace returns [agent.NotSetUp] if a store is that of another namespace of
+// Temporal. It changes nothing.
+func CheckNamespace(ctx context.Context, s Store, namespace string) error {
+	return ofNamespace(ctx, s, namespace, "")
+}
+
+func ofNamespace(ctx context.Context, s Store, mine, put string) error {
+	kept, err := s.PutIfAbsent(ctx, namespaceKey, put)
+	if err != nil || kept == mine || kept == put { // put is empty if nothing is to change, and so is kept then
+		return err
+	}
+	return agent.Errorf(agent.NotSetUp, "the store in %s is that of the namespace %q, and this is %q: two namespaces would go on in each other's sessions. Name a store of its own (--store, --data, FERMATA_STORE), or the namespace that is meant. To give this store to %q for good, see \"Another namespace\" in docs/store.md", Place(s), kept, mine, mine)
+}
 
 // Place tells people where a store is: without a password, and never empty.
 func Place(s Store) string {
@@ -48,48 +76,45 @@ func Missing(name, place string) error {
 	return agent.Errorf(agent.ChunkMissing, "chunk %s is not in the store, %s: look whether this is the store that the session was written to (--store, --data, FERMATA_STORE), and whether it was emptied or restored", name, place)
 }
 
-// identityFile has the identity of a store in a folder.
-const identityFile = "id"
-
-// ID implements [Store].
-func (d *Dir) ID(ctx context.Context) (string, error) {
-	if err := over(ctx, "reading the identity of", "the store "+d.root); err != nil {
+// PutIfAbsent implements [Store]: a file in the store's folder, named as the key.
+func (d *Dir) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
+	if err := over(ctx, "reading the "+key+" of", "the store "+d.root); err != nil {
 		return "", err
 	}
-	path := filepath.Join(d.root, identityFile)
-	id, err := os.ReadFile(path)
+	path := filepath.Join(d.root, key)
+	kept, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
-		if err := d.absent(); err != nil {
+		if err := d.absent(); err != nil || value == "" {
 			return "", err
 		}
-		id, err = d.choose(ctx, path)
+		kept, err = d.putIfAbsent(ctx, path, value)
 	}
 	if err != nil {
-		return "", agent.Errorf(agent.StoreUnavailable, "reading the identity of the store: %w", err)
+		return "", agent.Errorf(agent.StoreUnavailable, "reading the %s of the store: %w", key, err)
 	}
-	found, err := CheckID(strings.TrimSpace(string(id)), path)
-	if err == nil {
+	found := strings.TrimSpace(string(kept))
+	if key == identityKey {
 		d.id.CompareAndSwap(nil, found) // the one that was opened
 	}
-	return found, err
+	return found, nil
 }
 
 // IsDir reports whether a folder has a store that somebody used. It makes none.
 func IsDir(root string) bool {
-	_, err := os.Stat(filepath.Join(root, identityFile))
+	_, err := os.Stat(filepath.Join(root, identityKey))
 	return err == nil
 }
 
-// choose gives a folder its identity, unless somebody else just did.
-func (d *Dir) choose(ctx context.Context, path string) ([]byte, error) {
-	unlock, err := d.lock(ctx, "id", identityFile)
+// putIfAbsent writes a file, unless somebody else just did.
+func (d *Dir) putIfAbsent(ctx context.Context, path, value string) ([]byte, error) {
+	unlock, err := d.lock(ctx, "id", filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if id, err := os.ReadFile(path); !os.IsNotExist(err) {
-		return id, err
+	if kept, err := os.ReadFile(path); !os.IsNotExist(err) {
+		return kept, err
 	}
-	id := []byte(NewID() + "\n")
-	return id, d.replace(path, id)
+	kept := []byte(value + "\n")
+	return kept, d.replace(path, kept)
 }

@@ -13,10 +13,12 @@ import (
 // contract; anything that a later attempt may mend is [agent.StoreUnavailable],
 // also a context that is over. testsuite.Store reports whether a store keeps it.
 type Store interface {
-	// ID returns the store's identity, 32 hexadecimal digits. The first call in the store's
-	// life chooses and keeps it; of many at once one chooses. A copy of the store has the
-	// same. All workers of a task queue must have one store, and tell by this.
-	ID(ctx context.Context) (string, error)
+	// PutIfAbsent returns what the store keeps under a key for as long as it lives. If it
+	// keeps nothing there yet, it keeps the value: of many callers at once that of one, and
+	// all are told that one. With an empty value it changes nothing, and returns "" if
+	// nothing is kept. A copy of the store has the same. See [ID] and [Claim], which call
+	// it: a key is of a-z, a value one line of at most 1,000 bytes.
+	PutIfAbsent(ctx context.Context, key, value string) (kept string, err error)
 
 	// PutChunk keeps data under a name, durably when it returns. A name is of 2 to 170
 	// of a-z, 0-9, - and ~ and at most one dot; it says whose the chunk is and what is in

@@ -25,7 +25,7 @@ type memory struct {
 	chunks map[string]chunk
 	heads  map[string][]byte
 	gone   map[string]store.Head // where deleted sessions stand
-	id     string
+	own    map[string]string     // what is of the store itself
 }
 
 type chunk struct {
@@ -34,7 +34,7 @@ type chunk struct {
 }
 
 func newMemory() *memory {
-	return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}, gone: map[string]store.Head{}, id: store.NewID()}
+	return &memory{chunks: map[string]chunk{}, heads: map[string][]byte{}, gone: map[string]store.Head{}, own: map[string]string{}}
 }
 
 // enter begins every method: a context that is over is a store that does not answer.
@@ -46,12 +46,15 @@ func (m *memory) enter(ctx context.Context, doing string) error {
 	return nil
 }
 
-func (m *memory) ID(ctx context.Context) (string, error) {
-	if err := m.enter(ctx, "reading the identity"); err != nil {
+func (m *memory) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
+	if err := m.enter(ctx, "reading the "+key); err != nil {
 		return "", err
 	}
 	defer m.mu.Unlock()
-	return m.id, nil
+	if m.own[key] == "" {
+		m.own[key] = value
+	}
+	return m.own[key], nil
 }
 
 func (m *memory) PutChunk(ctx context.Context, name string, data []byte) error {

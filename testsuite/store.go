@@ -37,6 +37,7 @@ type storePart struct {
 
 var storeParts = []storePart{
 	{"a store has one identity", storeHasOneIdentity},
+	{"a store is that of one namespace", storeHasOneNamespace},
 	{"a chunk is what was put", chunkIsWhatWasPut},
 	{"a chunk is whole or not there", chunkIsWhole},
 	{"chunks are listed and renewed", chunksAreListed},
@@ -361,7 +362,7 @@ func contextEndsAll(t testing.TB, s store.Store) {
 		"Head":        func() error { _, err := s.Head(ctx, "s"); return err },
 		"PutHead":     func() error { return s.PutHead(ctx, head) },
 		"Heads":       func() error { return lastError(s.Heads(ctx, "")) },
-		"ID":          func() error { _, err := s.ID(ctx); return err },
+		"PutIfAbsent": func() error { _, err := s.PutIfAbsent(ctx, "id", "x"); return err },
 		"DeleteHead":  func() error { return s.DeleteHead(ctx, "s", 1) },
 	} {
 		require.ErrorIs(t, call(), agent.StoreUnavailable, "%s with a context that is over", name)

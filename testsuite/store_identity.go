@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -14,7 +15,7 @@ func storeHasOneIdentity(t testing.TB, s store.Store) {
 	told := make(chan string, askers)
 	for range askers {
 		go func() {
-			id, err := s.ID(t.Context())
+			id, err := store.ID(t.Context(), s)
 			if err != nil {
 				id = err.Error()
 			}
@@ -29,4 +30,20 @@ func storeHasOneIdentity(t testing.TB, s store.Store) {
 	for h, err := range s.Heads(t.Context(), "") {
 		t.Fatalf("the identity is no session: %v, %v", h, err)
 	}
+}
+
+// storeHasOneNamespace claims a store for one namespace, after looks that change nothing.
+func storeHasOneNamespace(t testing.TB, s store.Store) {
+	ctx := t.Context()
+	require.NoError(t, store.CheckNamespace(ctx, s, "looking"))
+	require.NoError(t, store.Claim(ctx, s, "team.a1b2c"))
+	require.NoError(t, store.Claim(ctx, s, "team.a1b2c"))
+	require.NoError(t, store.CheckNamespace(ctx, s, "team.a1b2c"))
+	for _, other := range []error{store.Claim(ctx, s, "other"), store.CheckNamespace(ctx, s, "other")} {
+		require.ErrorIs(t, other, agent.NotSetUp)
+		require.ErrorContains(t, other, `that of the namespace "team.a1b2c", and this is "other"`)
+	}
+	id, err := store.ID(ctx, s)
+	require.NoError(t, err)
+	require.Regexp(t, "^[0-9a-f]{32}$", id, "what is kept under one key is not what is kept under another")
 }

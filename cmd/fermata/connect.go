@@ -282,16 +282,20 @@ func (c *cli) lostStore(ctx context.Context, s *server) error {
 		c.queue(), place, signals.StoreRecordID(c.queue()))
 }
 
-// otherStore tells that the workers of the task queue have another store. What can't be
-// known in a moment is not told: a worker looks again.
+// otherStore tells that the workers of the task queue have another store, or the store is
+// that of another namespace. What can't be known in a moment is not told: a worker looks
+// again.
 func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
+	if err := store.CheckNamespace(ctx, transcripts, s.namespace); err != nil {
+		return err
+	}
 	recorded, err := signals.ReadStore(ctx, s.Client, c.queue())
 	if err != nil {
 		return err
 	}
-	id, err := transcripts.ID(ctx)
+	id, err := store.ID(ctx, transcripts)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func TestDoctorReadsTheIdentityOfTheStore(t *testing.T) {
 		writeFile(t, filepath.Join(place, "id"), id)
 		r := b.run("doctor", "--store", place)
 		require.NotZero(t, r.exit)
-		require.Contains(t, r.out, "FAIL store       the identity of the store is damaged: ")
+		require.Contains(t, r.out, "FAIL store       the identity of the store in "+place+" is damaged: ")
 		require.NotContains(t, r.out, "make it reachable")
 	}
 }

@@ -14,8 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
@@ -57,6 +59,53 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	r = b.run("run", "reader", "x", "--store", other)
 	require.NotZero(t, r.exit, "the record outlives the worker")
 	require.Contains(t, r.err, "which is in "+mine)
+}
+
+// Two namespaces on one store would go on in each other's sessions: the store is that of the
+// one whose worker came first.
+func TestAStoreIsOfOneNamespace(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	d := b.start("dev", "--addr", b.addr)
+	d.until("ready")
+	kept := filepath.Join(b.data, "fermata", "store")
+	require.Zero(t, b.run("run", "reader", "What do the notes say?", "--session", "s-1").exit)
+	c, err := client.Dial(client.Options{HostPort: b.addr, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+		Namespace: "other", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	place := kept
+	at := func(args ...string) ran {
+		return b.run(append(args, "--address", b.addr, "--namespace", "other", "--store", place)...)
+	}
+	require.Eventually(t, func() bool { return at("setup").exit == 0 }, patience, 50*time.Millisecond)
+
+	refused := "the store in " + kept + ` is that of the namespace "default", and this is "other"`
+	for _, args := range [][]string{{"worker", "--agents", "fermata.yaml"}, {"run", "reader", "x", "--session", "s-1"}, {"delete", "s-1", "--yes"}} {
+		r := at(args...)
+		require.Equal(t, agent.NotSetUp.Exit(), r.exit, "%s: %s", args, r.err)
+		require.Contains(t, r.err, refused, args)
+	}
+	require.Contains(t, at("doctor").out, "FAIL store       "+refused)
+	require.Contains(t, at("ls").err, refused)
+	r := b.run("transcript", "s-1", "--address", b.addr)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "What do the notes say?", "what was said in it is still there")
+
+	// Its own store is no other's.
+	place = filepath.Join(b.tmp, "own")
+	r = at("run", "reader", "x", "--session", "s-3")
+	require.Zero(t, r.exit, r.err)
+
+	// Who takes the mark away gives the store to another namespace.
+	d.end(syscall.SIGTERM)
+	require.NoError(t, os.Remove(filepath.Join(kept, "namespace")))
+	r = b.run("run", "reader", "x", "--session", "s-4", "--task-queue", "new", "--namespace", "other", "--store", kept)
+	require.Zero(t, r.exit, r.err)
 }
 
 // Who reads a session of another task queue, with the store of this one, is told so.

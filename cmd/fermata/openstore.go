@@ -96,6 +96,6 @@ func identity(ctx context.Context, dir *store.Dir) error {
 	if !store.IsDir(dir.Root()) {
 		return nil
 	}
-	_, err := dir.ID(ctx)
+	_, err := store.ID(ctx, dir)
 	return err
 }

@@ -16,7 +16,6 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/store"
 )
 
 // Store is a store in a bucket. It may be used from many goroutines at once, and
@@ -156,27 +155,24 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// identityKey is the object with the store's identity.
-const identityKey = "id"
-
-// ID implements [store.Store].
-func (s *Store) ID(ctx context.Context) (string, error) {
+// PutIfAbsent implements [store.Store]: an object, named as the key.
+func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
 	for range tries {
-		id, err := s.read(ctx, identityKey)
-		if err == nil {
-			return store.CheckID(strings.TrimSpace(string(id)), identityKey+" in "+s.name)
+		kept, err := s.read(ctx, key)
+		if err == nil || missing(err) && value == "" {
+			return strings.TrimSpace(string(kept)), nil
 		}
 		if !missing(err) {
-			return "", s.unavailable(err, "reading the identity of the store from")
+			return "", s.unavailable(err, "reading the %s of the store from", key)
 		}
 		if err := s.heeded(ctx); err != nil {
 			return "", err
 		}
-		if err := s.create(ctx, identityKey, []byte(store.NewID()+"\n")); err != nil && !taken(err) {
-			return "", s.unavailable(err, "writing the identity of the store to")
+		if err := s.create(ctx, key, []byte(value+"\n")); err != nil && !taken(err) {
+			return "", s.unavailable(err, "writing the %s of the store to", key)
 		}
 	}
-	return "", s.unavailable(errBusy, "reading the identity of the store from")
+	return "", s.unavailable(errBusy, "reading the %s of the store from", key)
 }
 
 // condition is the object that is written to see whether the service heeds conditions.

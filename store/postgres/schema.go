@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/store"
 )
 
 // migrations make the tables; the n-th brings them from version n-1 to n. One
@@ -32,26 +31,29 @@ CREATE TABLE {schema}.chunks (
 );
 -- Chunks are compressed already.
 ALTER TABLE {schema}.chunks ALTER COLUMN data SET STORAGE EXTERNAL;
--- What the store is told from others by: one row.
-CREATE TABLE {schema}.identity (
-	one boolean PRIMARY KEY DEFAULT true CHECK (one),
-	id  text NOT NULL
+-- What is of the store itself, such as its identity.
+CREATE TABLE {schema}.store (
+	key   text PRIMARY KEY,
+	value text NOT NULL
 );
 `}
 
-// ID implements [store.Store].
-func (s *Store) ID(ctx context.Context) (id string, err error) {
-	const read = `SELECT id FROM {schema}.identity`
-	err = s.pool.QueryRow(ctx, s.sql(read)).Scan(&id)
+// PutIfAbsent implements [store.Store].
+func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (kept string, err error) {
+	read := s.sql(`SELECT value FROM {schema}.store WHERE key = $1`)
+	err = s.pool.QueryRow(ctx, read, key).Scan(&kept)
+	if errors.Is(err, pgx.ErrNoRows) && value == "" {
+		return "", nil
+	}
 	if errors.Is(err, pgx.ErrNoRows) {
-		if _, err = s.pool.Exec(ctx, s.sql(`INSERT INTO {schema}.identity (id) VALUES ($1) ON CONFLICT DO NOTHING`), store.NewID()); err == nil {
-			err = s.pool.QueryRow(ctx, s.sql(read)).Scan(&id)
+		if _, err = s.pool.Exec(ctx, s.sql(`INSERT INTO {schema}.store VALUES ($1, $2) ON CONFLICT DO NOTHING`), key, value); err == nil {
+			err = s.pool.QueryRow(ctx, read, key).Scan(&kept)
 		}
 	}
 	if err != nil {
-		return "", s.unavailable(err, "reading the identity of the store in %s", s.name)
+		return "", s.unavailable(err, "reading the %s of the store in %s", key, s.name)
 	}
-	return store.CheckID(id, "the table identity of "+s.name)
+	return kept, nil
 }
 
 // sql writes the schema's name into a statement.

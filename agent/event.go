@@ -198,10 +198,17 @@ func (s Started) Anew() bool { return s.Imported == nil }
 type Relisted struct {
 	Source string     `json:"source"`
 	Tools  []ToolSpec `json:"tools"`
+	// Refused says why they were not taken, if they were not: Tools is empty then, and the
+	// model goes on with those that it has.
+	Refused *Error `json:"refused,omitempty"`
 }
 
-// In returns a spec with these tools instead of those that the source had.
+// In returns a spec with these tools instead of those that the source had; the same one if
+// they were refused.
 func (r Relisted) In(s Spec) Spec {
+	if r.Refused != nil {
+		return s
+	}
 	tools := slices.DeleteFunc(slices.Clone(s.Toolset), func(t ToolSpec) bool {
 		return t.By == "" && strings.HasPrefix(t.Name, r.Source+SourceSeparator)
 	})

@@ -174,6 +174,8 @@ func whatElse(e agent.Event) string {
 	switch {
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
+	case e.Relisted != nil && e.Relisted.Refused != nil:
+		return fmt.Sprintf("%s has other tools, which were not taken: %s", e.Relisted.Source, e.Relisted.Refused)
 	case e.Relisted != nil:
 		return fmt.Sprintf("%s has %d tools now", e.Relisted.Source, len(e.Relisted.Tools))
 	case e.Migrated != nil:

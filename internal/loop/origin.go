@@ -165,12 +165,14 @@ func (s *step) listed(in Listed) {
 
 // relisted gives the model a source's other tools, from the next turn on. The log has them
 // whole: it is what the model is asked by. What is beyond a ceiling is left out; of more
-// than can be kept nothing is taken, and the model goes on with the tools that it has.
+// than can be kept nothing is taken, and the log says that the model goes on with what it has.
 func (s *step) relisted(r agent.Relisted) {
 	ceilings := s.Parent.over(*s.Spec)
 	r.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t agent.ToolSpec) bool { return !within(ceilings, t.Name) })
 	spec := r.In(*s.Spec).Light()
-	if specInJSON(spec)+s.Parent.inJSON() > specShare {
+	if n := specInJSON(spec) + s.Parent.inJSON(); n > specShare {
+		refused := agent.Errorf(agent.TooLarge, "with the other tools of %s what the agent is made of has %d bytes, and may have %d", r.Source, n, specShare)
+		s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &agent.Relisted{Source: r.Source, Refused: refused}})
 		return
 	}
 	s.record(agent.Event{Type: agent.ToolsChanged, Relisted: &r})

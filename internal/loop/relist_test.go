@@ -62,4 +62,13 @@ func TestASourceAddsNothingBeyondACeiling(t *testing.T) {
 	relists(agent.ToolSpec{Name: "wiki__old"}, agent.ToolSpec{Name: "wiki__new", Secrets: []string{strings.Repeat("x", specShare)}})
 	require.Equal(t, []string{"wiki__old", "wiki__new"}, named())
 	require.LessOrEqual(t, written(d.state.Spec), specShare)
+	var refused []*agent.Error
+	for _, e := range d.state.Log.Tail {
+		if e.Relisted != nil && e.Relisted.Refused != nil {
+			require.Empty(t, e.Relisted.Tools)
+			refused = append(refused, e.Relisted.Refused)
+		}
+	}
+	require.Len(t, refused, 1, "what was not taken is told")
+	require.ErrorIs(t, refused[0], agent.TooLarge)
 }

@@ -239,12 +239,17 @@ func startFailed(session string, start agent.Start, err error) error {
 }
 
 // Get returns the session's last run, live or ended, or [agent.NotFound], or
-// [agent.InvalidInput] for what can't name a session. Of a session that Temporal has forgotten it is what the store has, see [Options.Store].
+// [agent.InvalidInput] for what can't name a session. Of a session that Temporal has forgotten
+// it is what the store has, see [Options.Store]; [agent.StoreUnavailable] if that does not say.
 func (c *Client) Get(ctx context.Context, session string) (*Run, error) {
 	info, err := c.last(ctx, session)
 	if errors.Is(err, agent.NotFound) && c.log != nil {
-		if head, headErr := c.log.Head(ctx, session); headErr == nil {
+		head, headErr := c.log.Head(ctx, session)
+		if headErr == nil {
 			return &Run{client: c, Session: session, ID: head.Run}, nil
+		}
+		if errors.Is(headErr, agent.StoreUnavailable) {
+			err = fmt.Errorf("session %s is not known to Temporal, and what is stored of it can't be read: %w", session, headErr)
 		}
 	}
 	if err != nil {

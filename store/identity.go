@@ -26,13 +26,30 @@ func ID(ctx context.Context, s Store) (string, error) {
 	var chosen [16]byte
 	_, _ = rand.Read(chosen[:]) // never fails
 	id, err := s.PutIfAbsent(ctx, identityKey, hex.EncodeToString(chosen[:]))
-	if err == nil && !idForm.MatchString(id) {
-		err = agent.Errorf(agent.ChunkDamaged, "the identity of the store in %s is damaged: it is %.40q; restore it from a backup of the store", Place(s), id)
+	if err == nil {
+		err = whole(s, id)
 	}
 	if err != nil {
 		return "", err
 	}
 	return id, nil
+}
+
+// CheckID returns [agent.ChunkDamaged] if a store has an identity that can't be read. It
+// changes nothing.
+func CheckID(ctx context.Context, s Store) error {
+	id, err := s.PutIfAbsent(ctx, identityKey, "")
+	if err != nil || id == "" {
+		return err
+	}
+	return whole(s, id)
+}
+
+func whole(s Store, id string) error {
+	if idForm.MatchString(id) {
+		return nil
+	}
+	return agent.Errorf(agent.ChunkDamaged, "the identity of the store in %s is damaged: it is %.40q; restore it from a backup of the store", Place(s), id)
 }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
@@ -93,6 +110,9 @@ func (d *Dir) PutIfAbsent(ctx context.Context, key, value string) (string, error
 		return "", agent.Errorf(agent.StoreUnavailable, "reading the %s of the store: %w", key, err)
 	}
 	found := strings.TrimSpace(string(kept))
+	if found == "" {
+		return "", agent.Errorf(agent.ChunkDamaged, "the store in %s is damaged: its file %s is empty; restore it from a backup of the store", d.root, key)
+	}
 	if key == identityKey {
 		d.id.CompareAndSwap(nil, found) // the one that was opened
 	}

@@ -234,10 +234,11 @@ func listens(addr string) bool {
 // queue is the task queue of the runs.
 func (c *cli) queue() string { return cmp.Or(c.taskQueue, signals.TaskQueue) }
 
-// client is the client of runs on a server.
+// client is the client of runs on a server. Without a store it is one as well: what needs
+// none goes on, and what does fails with the reason.
 func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 	c.lost = c.lostStore(ctx, s)
-	transcripts, err := c.openStore(ctx)
+	transcripts, err := c.nameStore(ctx)
 	if err != nil && c.lost == nil {
 		return nil, err
 	}
@@ -246,7 +247,7 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 		o.Store = transcripts
 		c.noteFull(storeFolder(transcripts)...)
 	} else {
-		c.note("fermata: warning: %v", c.lost) // what needs no store goes on
+		c.note("fermata: warning: %v", c.lost)
 	}
 	if far, err := c.ends(s); err != nil {
 		return nil, err

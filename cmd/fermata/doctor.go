@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/workflowservice/v1"
@@ -204,13 +204,16 @@ func (d *doctor) checkWorker(ctx context.Context) {
 // checkStore looks at the store, and whether it is that of the task queue if the namespace is
 // there that says so.
 func (d *doctor) checkStore(ctx context.Context, recorded bool) {
+	if place, err := d.storePlace(); err == nil && !strings.Contains(place, "://") && !store.IsDir(place) {
+		d.checkNoStore(ctx, place, recorded)
+		return
+	}
 	transcripts, err := d.openStore(ctx)
 	if err == nil {
-		if dir, ok := transcripts.Inner().(*store.Dir); ok {
-			err = errors.Join(writable(dir.Root()), identity(ctx, dir))
-		} else {
-			err = answers(ctx, transcripts.Inner())
-		}
+		err = answers(ctx, transcripts.Inner())
+	}
+	for _, f := range storeFolder(transcripts) {
+		err = errors.Join(writable(f.path), err)
 	}
 	switch {
 	case agent.CodeOf(err) == agent.ChunkDamaged: // it says what to do
@@ -229,22 +232,37 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 	d.found("store", fine, store.Place(transcripts), "")
 }
 
-// storePatience is how long doctor waits for the store's answer. Probes call doctor: it
-// says what is wrong before they give it up.
-const storePatience = 5 * time.Second
-
 // noSession is a session that nobody begins; doctor asks the store for its head.
 const noSession = "fermata-doctor"
 
-// answers reads one head from a store: to open a bucket sends nothing to it.
+// answers reads one head and the identity from a store: to open a bucket sends nothing to it.
 func answers(ctx context.Context, s store.Store) error {
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	soon, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
-	_, err := s.Head(ctx, noSession)
-	if errors.Is(err, agent.NotFound) || errors.Is(err, agent.ChunkDamaged) {
-		return nil
+	_, err := s.Head(soon, noSession)
+	if err == nil || errors.Is(err, agent.NotFound) || errors.Is(err, agent.ChunkDamaged) {
+		err = store.CheckID(soon, s)
 	}
-	return err
+	return silent(ctx, err)
+}
+
+// checkNoStore looks at a folder that is to become a store, and makes none of it.
+func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) {
+	if recorded {
+		if err := d.lostStore(ctx, d.server); err != nil {
+			d.failed("store", err, "")
+			return
+		}
+	}
+	there := place
+	for _, err := os.Stat(there); os.IsNotExist(err) && there != filepath.Dir(there); _, err = os.Stat(there) {
+		there = filepath.Dir(there)
+	}
+	if err := writable(there); err != nil {
+		d.failed("store", err, "make it writable, or name another one with --store")
+		return
+	}
+	d.found("store", fine, place+", which is made when it is first used", "")
 }
 
 // writable tries to write in a folder, and leaves nothing there.

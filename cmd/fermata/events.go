@@ -61,6 +61,10 @@ func (c *cli) events(ctx context.Context, session string, o fermata.EventsOption
 		return err
 	}
 	if !o.Follow {
+		if _, err := c.openStore(ctx); err != nil {
+			return err
+		}
+		defer c.tellsOfWaiting()()
 		_, err := c.printEvents(runs.Events(ctx, session, &o))
 		return c.onItsQueue(ctx, s, session, err)
 	}

@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob/s3blob"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/bucket"
 	"github.com/fermata-agents/fermata/store/postgres"
@@ -23,6 +26,8 @@ const storeVariable = "FERMATA_STORE"
 type openedStore struct {
 	*store.Encrypted
 	shut func() // nil where it is in files
+	// ready waits until a database answers; nil where there is none.
+	ready func(context.Context) error
 }
 
 // close ends its connections, if it has any.
@@ -32,9 +37,24 @@ func (o openedStore) close() {
 	}
 }
 
-// openStore opens the store that all commands share. An invocation has one; it is
-// closed at its end.
+// openStore opens the store that all commands share, and waits a moment until a database
+// answers. An invocation has one; it is closed at its end.
 func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
+	s, err := c.nameStore(ctx)
+	if err != nil || c.kept.ready == nil {
+		return s, err
+	}
+	soon, cancel := context.WithTimeout(ctx, storePatience)
+	defer cancel()
+	if err := c.kept.ready(soon); err != nil {
+		return nil, silent(ctx, err)
+	}
+	return s, nil
+}
+
+// nameStore is openStore for who may not need the store: a database is asked when something
+// is read or written.
+func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	if c.kept.Encrypted != nil {
 		return c.kept.Encrypted, nil
 	}
@@ -53,6 +73,11 @@ func (c *cli) openStore(ctx context.Context) (*store.Encrypted, error) {
 	return c.kept.Encrypted, nil
 }
 
+// storePatience is how long a command waits for the store's first answer: longer than the
+// 6 s that a client of S3 may take to try three times, whose last error says more than that
+// nothing came, and no longer than a probe that calls doctor.
+const storePatience = 8 * time.Second
+
 // openPlain opens the store as it lies there.
 func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 	place, err := c.storePlace()
@@ -68,11 +93,11 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 		return b, nil
 	}
 	if strings.Contains(place, "://") {
-		db, err := postgres.Open(ctx, place, nil)
+		db, err := postgres.New(place, nil)
 		if err != nil {
 			return nil, err
 		}
-		c.kept.shut = db.Close
+		c.kept.shut, c.kept.ready = db.Close, db.Ready
 		return db, nil
 	}
 	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
@@ -91,11 +116,20 @@ func (c *cli) storePlace() (string, error) {
 	return filepath.Join(data, "store"), err
 }
 
-// identity reads the identity of a folder's store, if it has one. It makes none.
-func identity(ctx context.Context, dir *store.Dir) error {
-	if !store.IsDir(dir.Root()) {
-		return nil
+// tellsOfWaiting says after a while that the command waits for the store, unless what it
+// returns is called before.
+func (c *cli) tellsOfWaiting() (done func()) {
+	t := time.AfterFunc(storePatience, func() {
+		c.note("waiting for the store in %s; Ctrl-C gives up", store.Place(c.kept.Encrypted))
+	})
+	return func() { t.Stop() }
+}
+
+// silent says in words that a store did not answer within [storePatience], if that is
+// why it failed, and not that the command ends.
+func silent(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	_, err := store.ID(ctx, dir)
-	return err
+	return agent.Errorf(agent.CodeOf(err), "%w: it did not answer within %v", err, storePatience)
 }

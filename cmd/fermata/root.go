@@ -95,8 +95,11 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 		c.json = c.json || asksJSON(args) // a flag before it may have been wrong
 		err = usage(cmd, err)
 	}
-	if errors.Is(err, fermata.ErrNoStore) && c.lost != nil {
+	if c.lost != nil && (errors.Is(err, fermata.ErrNoStore) || err == c.lost) {
 		err = c.lost // why there is none
+		if !c.json { // it was said
+			err = agent.Errorf(agent.CodeOf(err), "this needs the store, which is not there: see the warning above")
+		}
 	}
 	if err == nil {
 		err = c.out.failed()

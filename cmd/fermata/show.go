@@ -13,11 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/internal/durable"
 )
 
 // Where what `show` shows comes from.
@@ -80,12 +82,13 @@ func (c *cli) show(ctx context.Context, s *server, runs *fermata.Client, session
 // standing finds out where a run stands.
 func (c *cli) standing(ctx context.Context, s *server, run *fermata.Run) (*shown, error) {
 	d, err := s.DescribeWorkflowExecution(ctx, run.Session, "")
-	if err != nil {
-		return nil, fmt.Errorf("looking for session %s: %w", run.Session, err)
+	forgotten := errors.As(err, new(*serviceerror.NotFound)) // the store may have its result
+	if err != nil && !forgotten {
+		return nil, fmt.Errorf("looking for session %s: %w", run.Session, durable.ArriveRPC(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
 	memo := fermata.MemoOf(info)
-	if info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if forgotten || info.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		o, err := run.Result(ctx)
 		if err != nil {
 			return nil, err

@@ -1,12 +1,18 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // Why a run neither rests nor ends is shown.
@@ -46,4 +52,23 @@ func TestCallsOfUnknownOutcomeAreShown(t *testing.T) {
 	c.showText(&shown{RunStatus: ofOutcome(o), Outcome: o})
 	require.Regexp(t, `(?m)^unknown +1 of 3 calls of pay: nobody knows whether it had its effect; see fermata transcript s-1$`, out.String())
 	require.NotContains(t, out.String(), "look")
+}
+
+// Of a session that Temporal has forgotten, the result is in the store.
+func TestShowOfAForgottenSession(t *testing.T) {
+	s := scripted(t, role{agent.Definition{Name: "teller"}, []testsuite.Reply{{Text: "Told."}}}).works()
+	run := s.begin("a", "teller", nil)
+	s.rests(run)
+	_, err := s.temporal.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: defaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.Session},
+	})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+		return errors.As(err, new(*serviceerror.NotFound))
+	}, patience, 20*time.Millisecond)
+	r := s.run("show", run.Session)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.out, "completed")
+	s.fails(agent.NotFound.Exit(), "[not_found]", "show", s.session("nobody"))
 }

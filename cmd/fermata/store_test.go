@@ -2,8 +2,11 @@ package main
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,8 +139,40 @@ func TestAStoreThatIsAwayIsNotMadeAnew(t *testing.T) {
 	r := s.run("ls")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "is not in "+root+": is it mounted? Nothing was made in its place.")
-	s.fails(1, "error [store_unavailable] the store of the task queue "+s.name+" is not in "+root, "transcript", "nobody")
+	r = s.run("transcript", "nobody")
+	require.Equal(t, 1, r.exit)
+	require.Equal(t, 1, strings.Count(r.err, "is it mounted?"), "once: %s", r.err)
+	require.Contains(t, r.err, "error [store_unavailable] this needs the store, which is not there: see the warning above")
 	require.NoDirExists(t, root)
 	require.NoError(t, os.Rename(root+"-aside", root))
 	require.NotContains(t, s.run("ls").err, "is it mounted")
+}
+
+// A database that is away, or does not answer, keeps nobody from what a run is told: only
+// what is stored needs it.
+func TestRunsAreHeldWithoutTheStore(t *testing.T) {
+	s := scripted(t, family()...).works(pay())
+	deaf, err := net.Listen("tcp", "127.0.0.1:0") // connections wait in its backlog
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = deaf.Close() })
+	for name, place := range map[string]string{"deaf": deaf.Addr().String(), "away": "127.0.0.1:1"} {
+		id := s.session(name)
+		s.rests(s.begin(name, "payer", nil))
+		s.flags[slices.Index(s.flags, "--store")+1] = "postgres://ana:hunter2@" + place + "/db"
+		for _, args := range [][]string{{"show", id}, {"ls"}, {"inbox"}, {"tree", id}, {"pause", id, "--reason", "later"}, {"approve", id, "--request", "q-1"}, {"resume", id}, {"wait", id}} {
+			r := s.run(args...)
+			require.Zero(t, r.exit, "%s, %v: %s", name, args, r.err)
+		}
+		stored := [][]string{{"transcript", id}}
+		if name == "away" { // the other one takes its time with each
+			stored = append(stored, []string{"events", id}, []string{"delete", id, "--yes"}, []string{"show", s.session("nobody")})
+		}
+		for _, args := range stored {
+			r := s.run(args...)
+			require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, "%s, %v: %s", name, args, r.err)
+			require.Contains(t, r.err, "[store_unavailable]")
+			require.NotContains(t, r.err, "hunter2")
+		}
+	}
+	require.Contains(t, s.run("doctor").out, "FAIL store       opening the store in PostgreSQL at 127.0.0.1:")
 }

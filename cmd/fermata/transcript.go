@@ -33,7 +33,9 @@ transcript of a session at rest is printed also where no server runs.`,
 
 func (c *cli) transcript(ctx context.Context, session string) error {
 	return c.withLog(ctx, session, func(runs *fermata.Client) error {
+		done := c.tellsOfWaiting()
 		messages, err := runs.Transcript(ctx, session)
+		done()
 		if err != nil {
 			return err
 		}
@@ -56,6 +58,9 @@ func (c *cli) withLog(ctx context.Context, session string, do func(*fermata.Clie
 		defer s.close()
 		runs, err := c.client(ctx, s)
 		if err != nil {
+			return err
+		}
+		if _, err := c.openStore(ctx); err != nil {
 			return err
 		}
 		return c.onItsQueue(ctx, s, session, do(runs))

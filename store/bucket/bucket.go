@@ -159,10 +159,13 @@ func (s *Store) remove(ctx context.Context, key string) error {
 func (s *Store) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
 	for range tries {
 		kept, err := s.read(ctx, key)
-		if err == nil || missing(err) && value == "" {
-			return strings.TrimSpace(string(kept)), nil
-		}
-		if !missing(err) {
+		found := strings.TrimSpace(string(kept))
+		switch {
+		case err == nil && found == "":
+			return "", agent.Errorf(agent.ChunkDamaged, "the store in %s is damaged: its object %s is empty; restore it from a backup of the store", s.name, key)
+		case err == nil || missing(err) && value == "":
+			return found, nil
+		case !missing(err):
 			return "", s.unavailable(err, "reading the %s of the store from", key)
 		}
 		if err := s.heeded(ctx); err != nil {

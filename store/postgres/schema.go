@@ -63,10 +63,10 @@ func (s *Store) sql(statement string) string {
 
 // migrate brings the tables up to date. Where they are, it takes no lock and needs
 // no right but to read.
-func (s *Store) migrate(ctx context.Context, steps []string) error {
-	version, err := s.version(ctx, s.pool)
+func (s *Store) migrate(ctx context.Context, conn *pgx.Conn, steps []string) error {
+	version, err := s.version(ctx, conn)
 	if err == nil && version < len(steps) {
-		err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { version, err = s.upgrade(ctx, tx, steps); return err })
+		err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { version, err = s.upgrade(ctx, tx, steps); return err })
 	}
 	if err != nil {
 		return s.unavailable(err, "opening the store in %s", s.name)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,8 @@ type Store struct {
 	plain  string // the schema's name
 	schema string // the same as SQL writes it
 	name   string
-	secret string // the password, which no error tells
+	secret string      // the password, which no error tells
+	ready  atomic.Bool // the tables are
 }
 
 // Options says more of a store; nil means every default.
@@ -45,6 +47,20 @@ type Options struct {
 // [agent.Incompatible] where a newer build has made the tables, and
 // [agent.StoreUnavailable] where the database does not answer or refuses.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
+	s, err := New(url, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Ready(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// New is Open for who may not need the store: it connects, and makes the tables ready, when
+// the store is first used, so that each method may have the errors of Open.
+func New(url string, o *Options) (*Store, error) {
 	const most = 63 // bytes of a name; PostgreSQL cuts the rest off
 	schema := "fermata"
 	if o != nil && o.Schema != "" {
@@ -60,15 +76,36 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	c := config.ConnConfig
 	s := &Store{plain: schema, schema: pgx.Identifier{schema}.Sanitize(), secret: c.Password,
 		name: fmt.Sprintf("PostgreSQL at %s:%d, database %s, schema %s", c.Host, c.Port, c.Database, schema)}
-	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+	config.AfterConnect = s.prepare
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
 		return nil, s.unavailable(err, "opening the store in %s", s.name)
-	}
-	if err := s.migrate(ctx, migrations); err != nil {
-		s.pool.Close()
-		return nil, err
 	}
 	return s, nil
 }
+
+// Ready connects to the database and makes the tables ready; its errors are those of [Open].
+func (s *Store) Ready(ctx context.Context) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return s.unavailable(err, "opening the store in %s", s.name)
+	}
+	conn.Release()
+	return nil
+}
+
+// prepare makes the tables ready by the first connection.
+func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if s.ready.Load() {
+		return nil
+	}
+	err := s.migrate(ctx, conn, migrations)
+	s.ready.Store(err == nil)
+	return err
+}
+
+// connectFor is how long to connect may take, if neither the URL nor PGCONNECT_TIMEOUT says
+// it: who does not answer then is given up, and tried again by who needs it.
+const connectFor = 10 * time.Second
 
 // configOf reads a URL. What is wrong with one that can't be read at all is not
 // told: it might be a part of the password.
@@ -86,6 +123,9 @@ func configOf(text string) (*pgxpool.Config, error) {
 		}
 		return nil, agent.Errorf(agent.InvalidInput, "the URL of the PostgreSQL store can't be used: %s; its form is %s", why, form)
 	}
+	if config.ConnConfig.ConnectTimeout == 0 { // connect_timeout
+		config.ConnConfig.ConnectTimeout = connectFor
+	}
 	if params := config.ConnConfig.RuntimeParams; params["application_name"] == "" {
 		params["application_name"] = "fermata"
 	}
@@ -101,6 +141,9 @@ func (s *Store) String() string { return s.name }
 // unavailable is the error of what may succeed later. Its cause is only that of a
 // context: others tell more of the connection than people should read.
 func (s *Store) unavailable(err error, format string, args ...any) error {
+	if known := new(agent.Error); errors.As(err, &known) {
+		return err // of the tables, see prepare
+	}
 	why := strings.Join(strings.Fields(err.Error()), " ")
 	if s.secret != "" {
 		why = strings.ReplaceAll(why, s.secret, "xxxxx")

@@ -84,7 +84,10 @@ func (d *deletion) check(ctx context.Context) error {
 	if err := agent.CheckSession(d.done.Session); err != nil {
 		return err
 	}
-	var err error
+	err := ctx.Err() // neither of the next two says that the time is over
+	if err != nil {
+		return durable.ArriveRPC(err)
+	}
 	if d.namespace, err = durable.Namespace(ctx, d.client.temporal); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ func dialHearing(t *testing.T, p place, hear func(method string, in any) error) 
 	o := connection(slog.DiscardHandler)
 	o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+			if ctx.Err() != nil { // it is not sent
+				return ctx.Err()
+			}
 			if err := hear(method[strings.LastIndexByte(method, '/')+1:], in); err != nil {
 				return err
 			}

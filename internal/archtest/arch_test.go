@@ -75,6 +75,7 @@ var testOnly = map[string][]string{
 	"worker":    {"client", "testsuite"},
 	"store":     {"testsuite"},
 
+	"internal/loop":  {"internal/testenv"},
 	"store/postgres": {"testsuite", "store/postgres/pgtest", "internal/testenv"},
 	"store/bucket":   {"testsuite"},
 

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // suspendedRuns are runs that can be moved, each waiting for something else.
@@ -66,7 +68,7 @@ func crafted(v any, yield func(what string, change func() (back func()))) {
 				walk(fmt.Sprintf("%s[%d]", path, i), func() any { return v[i] }, func(o any) { v[i] = o })
 			}
 		case map[string]any:
-			for k := range v {
+			for _, k := range slices.Sorted(maps.Keys(v)) {
 				walk(path+"."+k, func() any { return v[k] }, func(o any) { v[k] = o })
 			}
 		}
@@ -89,14 +91,19 @@ func pokes(s State) (all []Input) {
 // What is in a signed export may be anything: a run that goes on with it never panics, can
 // be told of what comes, and ends when it is cancelled; else it is refused.
 func TestACraftedStateIsRefusedOrGoesOn(t *testing.T) {
+	t.Parallel()
 	for name, s := range suspendedRuns(t) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			raw, err := json.Marshal(s)
 			require.NoError(t, err)
 			var tree any
 			require.NoError(t, json.Unmarshal(raw, &tree))
-			refused, taken := 0, 0
+			refused, taken, n := 0, 0, 0
 			crafted(tree, func(what string, change func() func()) {
+				if n++; n%4 > 0 && !testenv.All() { // all of them take half a minute
+					return
+				}
 				back := change()
 				raw, err := json.Marshal(tree)
 				back()

@@ -154,6 +154,7 @@ var pairsVerbs = []agent.Command{
 // Every verb and every pair of two verbs, at every step of a run: whatever is
 // said, and when, the invariants hold and the run comes to an end.
 func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
+	t.Parallel()
 	const most = 200
 	length := 0
 	for w := newWorld(t, true); w.state.Life != Ended; length++ {
@@ -161,15 +162,18 @@ func TestEveryPairOfVerbsAtEveryStep(t *testing.T) {
 	}
 	require.Greater(t, length, 15)
 	for _, prompt := range []bool{true, false} {
-		for _, first := range pairsVerbs {
-			for _, second := range pairsVerbs {
-				for i := range length {
-					for j := i; j < length; j += 1 + (j-i)*2 { // near to each other, and further apart
-						play2(t, prompt, i, j, first, second, most)
+		t.Run(fmt.Sprintf("prompt %t", prompt), func(t *testing.T) {
+			t.Parallel()
+			for _, first := range pairsVerbs {
+				for _, second := range pairsVerbs {
+					for i := range length {
+						for j := i; j < length; j += 1 + (j-i)*2 { // near to each other, and further apart
+							play2(t, prompt, i, j, first, second, most)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -256,6 +256,7 @@ func (p *stuffed) carry(t *testing.T) {
 // Whatever comes, in whatever sizes and order: wherever a run could go on in a new
 // execution, its state could go along.
 func TestWhateverComesCanBeCarriedOver(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := stuff(t)
 		for range rapid.IntRange(10, 60).Draw(t, "steps") {

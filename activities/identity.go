@@ -25,6 +25,8 @@ type Identity struct {
 	mu    sync.Mutex
 	seen  time.Time // when the store was last found to be the right one, and its namespace this one
 	looks singleflight.Group
+
+	namespace string // of the client, once a look has asked for it; looks are made one by one
 }
 
 // believed is how long a store that was the right one is not looked at again, and
@@ -73,13 +75,14 @@ func (i *Identity) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace, err := durable.Namespace(ctx, i.Client)
-	if err != nil {
-		return err
+	if i.namespace == "" {
+		if i.namespace, err = durable.Namespace(ctx, i.Client); err != nil {
+			return err
+		}
 	}
 	// Before the record: a worker of another namespace would leave one that is in the way of
 	// the right store.
-	if err := store.Claim(ctx, i.Store, namespace); err != nil {
+	if err := store.Claim(ctx, i.Store, i.namespace); err != nil {
 		return err
 	}
 	mine := signals.StoreRecord{ID: id, Place: store.Place(i.Store)}

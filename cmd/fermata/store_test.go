@@ -176,3 +176,14 @@ func TestRunsAreHeldWithoutTheStore(t *testing.T) {
 	}
 	require.Contains(t, s.run("doctor").out, "FAIL store       opening the store in PostgreSQL at 127.0.0.1:")
 }
+
+// Who begins a run by a worker of the command's own is told at once that there is no store.
+func TestRunWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	project(b)
+	r := b.run("run", "reader", "What do the notes say?", "--store", "postgres://ana:hunter2@127.0.0.1:1/db")
+	require.Equal(t, agent.StoreUnavailable.Exit(), r.exit, r.err)
+	require.Equal(t, 1, strings.Count(r.err, "[store_unavailable]"), r.err)
+	require.NotContains(t, r.err, "hunter2")
+}

@@ -14,6 +14,8 @@ type looks struct {
 const (
 	// pollFor is how long the first look waits, and a question to a run that does not answer.
 	pollFor = time.Second
+	// restFor is how long a run that rests is asked once more: its worker may be busy.
+	restFor = 5 * time.Second
 	// pollMost is how long a look waits at most; the server ends a long poll as soon.
 	pollMost = 20 * time.Second
 	// pollBlind is the same where no history is there to be followed.

@@ -94,33 +94,45 @@ func (r *Run) rest(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) 
 	}
 }
 
-// resting is the Outcome of a run that rests, nil where it does not. The run
-// knows best; where it does not answer in time, its memo tells.
+// resting is the Outcome of a run that rests, nil where it does not. The run knows
+// best, such as what a call that waits for approval was given; its memo tells where no
+// worker is there, or none has time in a while.
 func (r *Run) resting(ctx context.Context, info *workflowpb.WorkflowExecutionInfo) (out *agent.Outcome, answered bool) {
-	soon, cancel := context.WithTimeout(ctx, pollFor)
-	defer cancel()
 	execution := info.GetExecution().GetRunId()
-	s, err := signals.Status.Ask(soon, r.client.temporal, r.Session, execution, signals.None{})
-	if err == nil {
-		if s.Status != agent.Suspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.AwaitingBudget {
-			return nil, true // also if it waits for a grant alone: it goes on by itself
+	s, err := r.status(ctx, execution, pollFor)
+	if err != nil {
+		now, lost := r.describe(ctx, execution)
+		if lost != nil || !open(now) {
+			return nil, false
 		}
-		return &agent.Outcome{
-			V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
-			Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
-		}, true
+		memo := MemoOf(now)
+		if memo.Status != agent.Suspended || slices.Contains(waitsFor(now), string(agent.AwaitingBudget)) {
+			return nil, false
+		}
+		if info = now; errors.Is(err, agent.Timeout) {
+			s, err = r.status(ctx, execution, restFor)
+		}
+		if err != nil {
+			return &agent.Outcome{
+				V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status,
+				Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
+			}, false
+		}
 	}
-	if info, err = r.describe(ctx, execution); err != nil || !open(info) {
-		return nil, false
-	}
-	memo := MemoOf(info)
-	if memo.Status != agent.Suspended || slices.Contains(waitsFor(info), string(agent.AwaitingBudget)) {
-		return nil, false
+	if s.Status != agent.Suspended || s.Seq < r.seq.Load() || s.Suspension != nil && s.Suspension.Kind == agent.AwaitingBudget {
+		return nil, true // also if it waits for a grant alone: it goes on by itself
 	}
 	return &agent.Outcome{
-		V: agent.Version, Type: "outcome", Session: r.Session, Run: r.ID, Agent: agentOf(info), Status: memo.Status,
-		Suspension: suspensionOf(info, memo), Turns: memo.Turn, Cost: memo.Cost, Started: r.started(ctx, info),
-	}, false
+		V: agent.Version, Type: "outcome", Session: s.Session, Run: s.Run, Agent: s.Agent, Status: s.Status, Reason: s.Reason,
+		Suspension: s.Suspension, Turns: s.Turn, Usage: s.Usage, Cost: s.Cost, Tree: s.Tree, Started: r.started(ctx, info), Seq: s.Seq,
+	}, true
+}
+
+// status asks an execution for its status, for so long.
+func (r *Run) status(ctx context.Context, execution string, most time.Duration) (agent.RunStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return signals.Status.Ask(ctx, r.client.temporal, r.Session, execution, signals.None{})
 }
 
 // started is when the run began; of one whose first execution is gone, when its

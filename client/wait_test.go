@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,6 +254,28 @@ func TestWaitWithoutAWorker(t *testing.T) {
 				ID: "q-1", Type: agent.Approval, Session: "a", Run: "01a1", Suspension: "s-4", Agent: "lead", Text: "Run pay?", Call: &agent.RequestCall{Tool: "pay"},
 			}}},
 		}, out)
+	})
+}
+
+// A worker that is busy is waited for: a listing lacks the arguments that an approver
+// has to see.
+func TestWaitForABusyWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWaiting(t)
+		asked := agent.Request{ID: "q-1", Type: agent.Approval, Call: &agent.RequestCall{ID: "t1.1", Tool: "pay", Arguments: json.RawMessage(`{"eur":800}`)}}
+		w.status = func(ctx context.Context) (agent.RunStatus, error) {
+			select {
+			case <-time.After(3 * time.Second):
+				return agent.RunStatus{Session: "a", Run: "01a1", Status: agent.Suspended, Suspension: &agent.Suspension{ID: "s-4", Requests: []agent.Request{asked}}}, nil
+			case <-ctx.Done():
+				return agent.RunStatus{}, ctx.Err()
+			}
+		}
+		memo := agent.Memo{V: 1, Run: "01a1", Status: agent.Suspended, Suspension: "s-4", Requests: []agent.MemoRequest{{ID: "q-1", Type: agent.Approval, Tool: "pay"}}}
+		w.info = execution(t, "a", "01a1", running, memo, nil)
+		out, took := waits(t, r, func() {})
+		require.Equal(t, []agent.Request{asked}, out.Suspension.Requests)
+		require.LessOrEqual(t, took, pollFor+restFor)
 	})
 }
 

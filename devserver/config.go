@@ -67,10 +67,10 @@ var settings = dynamicconfig.StaticClient{
 	dynamicconfig.EnableActivityEagerExecution.Key(): true,
 	dynamicconfig.EnableEagerWorkflowStart.Key():     true,
 
-	// A search attribute or a namespace is usable in the moment it was made,
-	// instead of after the next refresh of a cache.
-	dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
-	dynamicconfig.NamespaceCacheRefreshInterval.Key():           time.Second,
+	// A search attribute is usable a second after it was made, and not ten. The server
+	// could read it anew at each use, but then every start and every change of a run
+	// waits its turn for two reads of the database.
+	dynamicconfig.NamespaceCacheRefreshInterval.Key(): time.Second,
 
 	// One partition for a task queue instead of four: with one host the other
 	// three only forward to the first, after having been loaded from the database.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -57,12 +58,19 @@ func (d Duration) String() string {
 // MarshalText writes Go's form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads Go's form.
+// UnmarshalText reads Go's form, before which may stand whole days: "7d", "1d12h".
 func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as \"90s\" or \"168h\"", b)
+	s := string(b)
+	v, err := time.Duration(0), error(nil)
+	if whole, rest, found := strings.Cut(s, "d"); found {
+		var n uint64
+		n, err = strconv.ParseUint(whole, 10, 16)
+		v, s = time.Duration(n)*24*time.Hour, cmp.Or(rest, "0s")
 	}
-	*d = Duration(v)
+	rest, wrong := time.ParseDuration(s)
+	if err != nil || wrong != nil || v > 0 && (rest < 0 || v+rest < v) {
+		return fmt.Errorf("%q is not a duration such as \"90s\" or \"7d\"", b)
+	}
+	*d = Duration(v + rest)
 	return nil
 }

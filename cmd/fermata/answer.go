@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +20,7 @@ type decider struct {
 	*cli
 	verb          agent.Verb
 	request       string
-	choice        int
+	choice        string
 	result, edit  string
 	always, wait  bool
 	reason, note  string
@@ -46,7 +49,7 @@ func (c *cli) answerCommand() *cobra.Command {
   fermata answer trip-42 --request q-7 --choice 0
   fermata answer trip-42 --request q-8 --result '{"seat":"12A"}'`)
 	f := cmd.Flags()
-	f.IntVar(&d.choice, "choice", -1, "the number of one of its choices, from 0, as it was shown")
+	f.StringVar(&d.choice, "choice", "", "one of its choices: its number, from 0, or its text")
 	f.StringVar(&d.result, "result", "", "the result of a client tool, as JSON")
 	return cmd
 }
@@ -137,7 +140,7 @@ func (d *decider) said(text string) (decision, error) {
 // answerOrder is nil where no answer is given.
 func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
 	order, given := &agent.AnswerOrder{Text: text}, 0
-	for _, is := range []bool{text != "", d.choice >= 0, d.result != ""} {
+	for _, is := range []bool{text != "", d.choice != "", d.result != ""} {
 		if is {
 			given++
 		}
@@ -147,8 +150,6 @@ func (d *decider) answerOrder(text string) (*agent.AnswerOrder, error) {
 		return nil, agent.Errorf(agent.InvalidInput, "TEXT, --choice and --result exclude each other")
 	case given == 0:
 		return nil, nil
-	case d.choice >= 0:
-		order.Choice = &d.choice
 	case d.result != "":
 		raw, err := jsonOf("--result", d.result)
 		if err != nil {
@@ -230,6 +231,13 @@ func (d *decider) elsewhere(ctx context.Context, runs *fermata.Client, session s
 }
 
 func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q agent.Request, said decision) error {
+	if d.choice != "" {
+		n, err := chosen(q, d.choice)
+		if err != nil {
+			return err
+		}
+		said.Answer.Choice = &n
+	}
 	ack, err := d.decide(ctx, runs, q, said)
 	if err != nil {
 		return err
@@ -248,6 +256,25 @@ func (d *decider) decideAndTell(ctx context.Context, runs *fermata.Client, q age
 		return nil
 	}
 	return d.rests(ctx, runs, runs.RunOf(ack))
+}
+
+// chosen is the number of a choice, which may be said by its text; a number is never a text.
+func chosen(q agent.Request, said string) (int, error) {
+	n, err := strconv.Atoi(said)
+	if err != nil {
+		n = slices.Index(q.Choices, said)
+	}
+	if n >= 0 && n < len(q.Choices) {
+		return n, nil
+	}
+	if len(q.Choices) == 0 {
+		return 0, agent.Errorf(agent.InvalidInput, "request %s has no choices: answer it with a TEXT", q.ID).At("choice")
+	}
+	list := make([]string, len(q.Choices))
+	for i, text := range q.Choices {
+		list[i] = fmt.Sprintf("%d %q", i, text)
+	}
+	return 0, agent.Errorf(agent.InvalidInput, "%q is none of the choices of request %s: %s", said, q.ID, strings.Join(list, ", ")).At("choice")
 }
 
 // decide sends an answer to the run that asked.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,25 +15,15 @@ type days struct{ to *time.Duration }
 
 // Set implements [pflag.Value].
 func (d days) Set(s string) error {
-	const day = 24 * time.Hour
-	s = strings.TrimSpace(s)
-	whole, rest, found := strings.Cut(s, "d")
-	if s == "" {
-		return errors.New("it is empty")
+	v := agent.Duration(0)
+	if err := v.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
+		return err
 	}
-	if !found {
-		whole, rest = "0", s
+	if v < 0 {
+		return errors.New("it is negative")
 	}
-	n, err := strconv.ParseUint(whole, 10, 16)
-	var v time.Duration
-	if err == nil && rest != "" {
-		v, err = time.ParseDuration(rest)
-	}
-	if err == nil && v < 0 {
-		err = errors.New("it is negative")
-	}
-	*d.to = time.Duration(n)*day + v
-	return err
+	*d.to = time.Duration(v)
+	return nil
 }
 
 // String implements [pflag.Value]: the default; nothing is none.

@@ -149,6 +149,9 @@ func (c *checker) refused(e entry, where string, err error, t reflect.Type) {
 	if strings.HasSuffix(text, "is not known here") {
 		text += meant(what.Path, fieldNames(t))
 	}
+	if strings.HasSuffix(text, ".agents wants an object, not string") {
+		text += "; a sub-agent is written as {agent: NAME}"
+	}
 	c.add(what.Code, e.at(what.Path), "%s", text)
 }
 

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -143,8 +142,8 @@ func isZero(n *yaml.Node, path string) bool {
 		case deeper:
 			return isZero(e.value, rest)
 		case e.value.Kind == yaml.ScalarNode:
-			d, err := time.ParseDuration(e.value.Value)
-			return e.value.Value == "0" || err == nil && d == 0
+			var d agent.Duration
+			return e.value.Value == "0" || d.UnmarshalText([]byte(e.value.Value)) == nil && d == 0
 		}
 	}
 	return false

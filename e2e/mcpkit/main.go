@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,10 @@ type told struct {
 	Issuer string `json:"issuer"`
 	Key    string `json:"private_key_pem"`
 	JWT    string `json:"valid_jwt"`
+	// Of a company's identity provider.
+	IDToken  string `json:"idp_id_token"`
+	IDClient string `json:"idp_client_id"`
+	IDURL    string `json:"idp_token_endpoint"`
 }
 
 func run(url string) error {
@@ -113,9 +118,12 @@ func (k told) prove(o *mcp.OAuth, folder string) error {
 		o.KeyFile = filepath.Join(folder, "key.pem")
 		return os.WriteFile(o.KeyFile, []byte(k.Key), 0o600)
 	}
-	if k.JWT != "" {
+	if k.IDToken != "" {
+		o.Exchange = &mcp.Exchange{URL: k.IDURL, Client: k.IDClient}
+	}
+	if token := cmp.Or(k.JWT, k.IDToken); token != "" {
 		o.Grant, o.AssertionFile = mcp.GrantAssertion, filepath.Join(folder, "token")
-		return os.WriteFile(o.AssertionFile, []byte(k.JWT), 0o600)
+		return os.WriteFile(o.AssertionFile, []byte(token), 0o600)
 	}
 	return nil
 }

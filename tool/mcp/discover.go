@@ -329,6 +329,9 @@ func (s *Server) abroad() *http.Client {
 	if s.oauth != nil && s.oauth.issuer != nil {
 		trusted = append(trusted, s.oauth.issuer)
 	}
+	if s.oauth != nil && s.oauth.exchange != nil {
+		trusted = append(trusted, s.oauth.exchange)
+	}
 	for _, scheme := range []string{"https", "http"} {
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: "example.com"}}); err == nil && proxy != nil {
 			trusted = append(trusted, proxy)

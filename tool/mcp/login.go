@@ -185,7 +185,7 @@ func (l *login) ask(ctx context.Context, at terms, values url.Values) (*oauth2.T
 	if g := values.Get("grant_type"); g == "" {
 		c.Scopes = at.Scopes
 	}
-	if err := l.prove(at, values); err != nil {
+	if err := l.prove(ctx, at, values); err != nil {
 		return nil, err
 	}
 	client := *l.server.outside
@@ -282,6 +282,11 @@ func (l *login) fail(what string, err error) error {
 // said is an error of an authorization server: its own words at most, and never the whole
 // of an answer, which may have secrets in it.
 func (l *login) said(err error) string {
+	who := "the authorization server"
+	var provider notExchanged
+	if errors.As(err, &provider) {
+		who = "the identity provider " + provider.host
+	}
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) {
 		words := refused.ErrorCode
@@ -291,7 +296,7 @@ func (l *login) said(err error) string {
 		if refused.ErrorDescription != "" {
 			words += ": " + refused.ErrorDescription
 		}
-		return l.server.said("the authorization server refused: " + cut(words, maxShown))
+		return l.server.said(who + " refused: " + cut(words, maxShown))
 	}
 	return l.server.said(cut(plain(err), maxShown))
 }

@@ -46,6 +46,9 @@ type OAuth struct {
 	// gives it and renews it, such as Kubernetes. For [GrantAssertion] alone. Both files are
 	// read each time, have at most 64 KiB, and are files and no pipes.
 	AssertionFile string
+	// Exchange is who gives an assertion for what is in AssertionFile, which is the ID token
+	// of a person then; nil sends that itself.
+	Exchange *Exchange
 	// Issuer is the authorization server whose client it is. With a Secret, a KeyFile or an
 	// AssertionFile it is needed: the MCP server, which names its authorization server,
 	// could else have what proves the client sent to any.
@@ -107,7 +110,8 @@ type oauth struct {
 	OAuth
 	issuer   *url.URL // nil where none is named
 	redirect *url.URL
-	plain    bool // see Options.Plain
+	exchange *url.URL // nil where there is no Exchange
+	plain    bool     // see Options.Plain
 }
 
 // oauth reads the options; nil if there are none.
@@ -140,6 +144,11 @@ func (o *Options) oauth(server *url.URL) (*oauth, error) {
 			return nil, agent.Errorf(agent.InvalidInput, "its OAuth issuer: %w", err)
 		}
 	}
+	if a.Exchange != nil {
+		if a.Exchange, a.exchange, err = a.Exchange.check(o); err != nil {
+			return nil, err
+		}
+	}
 	switch fault := a.fault(); {
 	case fault != "":
 		return nil, agent.Errorf(agent.InvalidInput, "its OAuth %s", fault)
@@ -161,6 +170,8 @@ func (a *oauth) fault() string {
 		return fmt.Sprintf("grant %s needs a client and its secret or key", GrantClient)
 	case (a.Grant == GrantAssertion) != (a.AssertionFile != ""):
 		return fmt.Sprintf("grant %s needs an assertion, and no other takes one", GrantAssertion)
+	case a.Exchange != nil && a.Grant != GrantAssertion:
+		return fmt.Sprintf("exchange belongs to grant %s", GrantAssertion)
 	case a.Secret != "" && a.KeyFile != "":
 		return "client has a secret and a key; one of them is enough"
 	case proves && a.Client == "":

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -32,7 +33,7 @@ const maxProofFile = 64 << 10
 
 // prove adds to a request to a token endpoint what says who asks: the assertion that is
 // exchanged, and the client's own, where it has a key. The caller has the turn.
-func (l *login) prove(at terms, values url.Values) error {
+func (l *login) prove(ctx context.Context, at terms, values url.Values) error {
 	l.proofs = nil
 	if l.Grant == GrantAssertion {
 		raw, err := readProof(l.AssertionFile)
@@ -40,9 +41,17 @@ func (l *login) prove(at terms, values url.Values) error {
 			return fmt.Errorf("the assertion: %w", err)
 		}
 		assertion := strings.TrimSpace(string(raw))
+		l.proofs = append(l.proofs, assertion)
+		if l.Exchange != nil {
+			l.proofs = append(l.proofs, l.Exchange.Secret)
+			l.server.hideTokens(l) // before the provider can say them again
+			if assertion, err = l.exchanged(ctx, at, assertion); err != nil {
+				return err
+			}
+			l.proofs = append(l.proofs, assertion)
+		}
 		values.Set("grant_type", grantAssertion)
 		values.Set("assertion", assertion)
-		l.proofs = append(l.proofs, assertion)
 	}
 	if l.KeyFile != "" && at.Client == l.Client {
 		signed, err := l.sign(at)

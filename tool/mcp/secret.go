@@ -82,7 +82,7 @@ func (c *curtain) Replace(text string) string { return c.drawn.Load().Replace(te
 // hideTokens has a login's tokens hidden, and those that it had before: an answer to a
 // request that was sent with them may still come.
 func (s *Server) hideTokens(l *login) {
-	const most = 12 // a token, its successor, what refreshes them, and what proves the client, twice
+	const most = 16 // a token, what refreshes it, and what proves the client and the person, twice
 	now := append([]string{l.known.At.Secret}, l.proofs...)
 	if t := l.known.Token; t != nil {
 		now = append(now, t.AccessToken, t.RefreshToken)

@@ -53,19 +53,6 @@ type serverEntry struct {
 	line int
 }
 
-// oauthEntry is how the tokens of a server are got; see [mcp.OAuth].
-type oauthEntry struct {
-	Grant  mcp.Grant `json:"grant"`
-	Client string    `json:"client"`
-	// Secret is a variable of this process, "${NAME}".
-	Secret string `json:"secret"`
-	// Key and Assertion are files, from the agents file's folder.
-	Key       string `json:"key"`
-	Assertion string `json:"assertion"`
-	Issuer    string `json:"issuer"`
-	Redirect  string `json:"redirect"`
-}
-
 func (f *File) readServers(c *checker, part entry) {
 	for _, e := range c.mapping(part, "names of servers, each with its command below") {
 		where := "mcp." + e.name
@@ -112,8 +99,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "headers", ".headers belongs to a server with a url"
 	case e.URL == "" && e.OAuth != nil:
 		return "oauth", ".oauth belongs to a server with a url"
-	case e.OAuth != nil && e.OAuth.Secret != "" && len(mcp.Variables(e.OAuth.Secret)) == 0:
-		return "oauth", ".oauth.secret wants a variable of the environment, as ${NAME}: no secret stands in the file"
+	case e.plainSecret() != "":
+		return "oauth", "." + e.plainSecret() + " wants a variable of the environment, as ${NAME}: no secret stands in the file"
 	case e.URL == "" && e.Plain:
 		return "plain", ".plain belongs to a server with a url"
 	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
@@ -152,21 +139,14 @@ func (e serverEntry) values() map[string]string {
 		values["headers."+header] = value
 	}
 	if e.OAuth != nil {
-		values["oauth.secret"] = e.OAuth.Secret
+		maps.Copy(values, e.OAuth.secrets())
 	}
 	return values
 }
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
-	var oauth *mcp.OAuth
-	if o := e.OAuth; o != nil {
-		oauth = &mcp.OAuth{
-			Grant: o.Grant, Client: o.Client, Secret: o.Secret, KeyFile: o.Key, AssertionFile: o.Assertion,
-			Issuer: o.Issuer, Redirect: o.Redirect, Vault: vault,
-		}
-	}
 	return &mcp.Options{
-		OAuth: oauth,
+		OAuth: e.OAuth.options(vault),
 		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
 	}

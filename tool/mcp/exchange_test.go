@@ -38,7 +38,7 @@ func newProvider(t *testing.T) *provider {
 		p.asked = append(p.asked, r.PostForm)
 		id, secret, _ := r.BasicAuth()
 		if id != "runtime" || secret != idpSecret || r.FormValue("subject_token") != idToken {
-			reply(w, 400, map[string]string{"error": "access_denied", "error_description": "you sent " + r.PostForm.Encode() + secret})
+			reply(w, 400, map[string]string{"error": "access_denied", "error_description": "you sent " + r.FormValue("subject_token") + secret})
 			return
 		}
 		reply(w, 200, map[string]string{"access_token": grantOfAna, "issued_token_type": p.kind, "token_type": "N_A"})

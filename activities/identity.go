@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -71,9 +72,19 @@ func (i *Identity) check(ctx context.Context, within time.Duration) error {
 
 // look compares the store with the one that is recorded, and its namespace with this one.
 func (i *Identity) look(ctx context.Context) error {
-	id, err := store.ID(ctx, i.Store)
-	if err != nil {
+	recorded, err := signals.ReadStore(ctx, i.Client, i.Queue)
+	first := errors.Is(err, agent.NotFound)
+	if err != nil && !first {
 		return err
+	}
+	mine := signals.StoreRecord{Place: store.Place(i.Store)}
+	if mine.ID, err = store.ReadID(ctx, i.Store); err != nil {
+		return err
+	}
+	if !first {
+		if err := signals.OtherStore(i.Queue, recorded, mine); err != nil {
+			return err // and the store stays as it is: it may be somebody else's
+		}
 	}
 	if i.namespace == "" {
 		if i.namespace, err = durable.Namespace(ctx, i.Client); err != nil {
@@ -85,18 +96,29 @@ func (i *Identity) look(ctx context.Context) error {
 	if err := store.Claim(ctx, i.Store, i.namespace); err != nil {
 		return err
 	}
-	mine := signals.StoreRecord{ID: id, Place: store.Place(i.Store)}
-	r, err := signals.RecordStore(ctx, i.Client, i.Queue, mine)
-	if err != nil {
-		return err
-	}
-	if err := signals.OtherStore(i.Queue, r, mine); err != nil {
-		return err
+	if first {
+		if err := i.record(ctx, mine.Place); err != nil {
+			return err
+		}
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.seen = time.Now()
 	return nil
+}
+
+// record makes the store the task queue's, unless another worker was faster.
+func (i *Identity) record(ctx context.Context, place string) error {
+	id, err := store.ID(ctx, i.Store)
+	if err != nil {
+		return err
+	}
+	mine := signals.StoreRecord{ID: id, Place: place}
+	recorded, err := signals.RecordStore(ctx, i.Client, i.Queue, mine)
+	if err != nil {
+		return err
+	}
+	return signals.OtherStore(i.Queue, recorded, mine)
 }
 
 // before returns [agent.ChunkMissing] if a session has a run in Temporal of whose log the
@@ -113,7 +135,7 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 			return err
 		}
 	}
-	missed, end, err := d.stored(ctx, in, head)
+	missed, end, err := d.unstored(ctx, in, head)
 	if missed == "" || err != nil {
 		return err
 	}
@@ -129,17 +151,22 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 		in.Session, missed, store.Place(d.Log.Store()), has, in.Session)
 }
 
-// stored finds the session's last run before one that has written to the store, with the
-// chunk that its log ended with, unless that is the end which the head has; empty if there is
-// none, as far as Temporal knows. Those between failed before they could: there may be one
-// for each tick of a schedule, over days. A run that this build can't replay may have written:
-// its end is not known, and who recovers it says what is lost.
-func (d *Deeds) stored(ctx context.Context, in OpenInput, head store.Head) (run, end string, err error) {
+// unstored finds the session's last run before one that has written to the store, with the
+// chunk that its log ended with, unless the head has that; empty if there is none, as far as
+// Temporal knows. Those between failed before they could: there may be one for each tick of a
+// schedule, over days. A run that this build can't replay may have written: its end is not
+// known, and who recovers it says what is lost. So it is with one that nobody answers for, if
+// the store has the session.
+func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (run, end string, err error) {
 	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
 		if in.passes != nil {
 			in.passes(run)
 		}
-		last, _, err := d.lastOf(ctx, in.Session, run)
+		execution := run
+		if run == head.Run {
+			execution = cmp.Or(head.Execution, run) // after a reset, where the run went on
+		}
+		last, _, err := d.lastOf(ctx, in.Session, execution)
 		if last == "" || err != nil {
 			return "", "", err // Temporal has forgotten it meanwhile
 		}
@@ -147,10 +174,12 @@ func (d *Deeds) stored(ctx context.Context, in OpenInput, head store.Head) (run,
 		switch {
 		case errors.Is(err, agent.NotFound):
 			return "", "", nil
-		case errors.Is(err, agent.InvalidInput), errors.Is(err, agent.Incompatible):
+		case errors.Is(err, agent.InvalidInput), errors.Is(err, agent.Incompatible), head.Version > 0 && in.tries >= recoverTries && mayPass(err):
 			return run, "", nil
 		case err != nil:
 			return "", "", err
+		case run == head.Run && state.Log.Version <= head.Version:
+			return run, "", nil // the store has all that the run knew to be stored, and maybe more
 		case state.Log.Version > 0:
 			return run, state.Log.Head, nil
 		case state.Origin.Start == nil:

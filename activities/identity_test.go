@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
@@ -77,12 +79,16 @@ func TestRunsThatBeginTogetherShareALook(t *testing.T) {
 // is named; of one that is named after itself nobody can replay the history.
 type unwritten struct {
 	past
-	after map[string]string
-	asked []string
+	after  map[string]string
+	asked  []string
+	silent bool // no worker answers
 }
 
 func (u *unwritten) QueryWorkflow(_ context.Context, _, run, _ string, _ ...any) (converter.EncodedValue, error) {
 	u.asked = append(u.asked, run)
+	if u.silent {
+		return nil, serviceerror.NewFailedPrecondition("no poller seen for task queue recently, worker may be down")
+	}
 	if u.after[run] == run {
 		return nil, serviceerror.NewQueryFailed("[TMPRL1100] nondeterministic")
 	}
@@ -136,4 +142,77 @@ func TestASessionGoesOnAfterARunThatNobodyCanReplay(t *testing.T) {
 	require.ErrorIs(t, d.before(t.Context(), in, store.Head{}), agent.ChunkMissing)
 	server.down = true
 	require.ErrorIs(t, d.before(t.Context(), in, store.Head{Version: 3, Run: "r1", Status: agent.Running}), agent.Unreachable)
+}
+
+// A session goes on after a run that nobody answers for, as one whose task queue has no
+// workers any more: not at once, and not if the store has nothing of the session.
+func TestASessionGoesOnAfterARunThatNobodyAnswersFor(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	server := &unwritten{past: past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, silent: true}
+	d := &Deeds{Client: server, Log: store.NewLog(dir)}
+	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}, tries: recoverTries - 1}
+	head := store.Head{Version: 3, Run: "r1", Status: agent.Running}
+	require.ErrorIs(t, d.before(t.Context(), in, head), agent.NoWorker)
+	in.tries++
+	require.NoError(t, d.before(t.Context(), in, head))
+	require.ErrorIs(t, d.before(t.Context(), in, store.Head{}), agent.NoWorker)
+}
+
+// written is a server whose one run has stored what it says.
+type written struct {
+	past
+	state loop.State
+}
+
+func (w *written) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+	return stateOf{w.state}, nil
+}
+
+// The answer to a run's last seal was lost, and the run was terminated. That seal had merged
+// the chunks before it, which are collected: nothing is missing.
+func TestAStoreThatHasMoreThanTheRunKnowsIsWhole(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	log, deleted := store.NewLog(dir), 0
+	head := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.Running, Agent: "a"}
+	for i := int64(1); deleted == 0; i++ {
+		require.LessOrEqual(t, i, int64(20), "nothing was merged")
+		known := head
+		head.Version, head.Seq = i, i
+		head.Digest, err = log.Seal(t.Context(), known.Digest, "s", "r1", false, []agent.Event{{Seq: i, Type: agent.TurnStarted}})
+		require.NoError(t, err)
+		head.Updated = time.Now().UTC()
+		require.NoError(t, dir.PutHead(t.Context(), head))
+		c, err := log.Collect(t.Context(), 0, false)
+		require.NoError(t, err)
+		deleted = c.Deleted
+		server := &written{past{status: map[string]enums.WorkflowExecutionStatus{"r1": terminated}}, loop.State{Log: loop.Log{Version: known.Version, Head: known.Digest, Seq: i}}}
+		d := &Deeds{Client: server, Log: store.NewLog(dir)}
+		require.NoError(t, d.before(t.Context(), OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r1"}}, head))
+	}
+}
+
+// A worker that is refused leaves a store as it was: it may be that of others.
+func TestARefusedWorkerChangesNoStore(t *testing.T) {
+	for name, has := range map[string]func(store.Store){
+		"nobody has used it": func(store.Store) {},
+		"others use it":      func(s store.Store) { _, err := store.ID(t.Context(), s); require.NoError(t, err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir, err := store.OpenDir(root, nil)
+			require.NoError(t, err)
+			has(dir)
+			before, err := os.ReadDir(root)
+			require.NoError(t, err)
+			server := &recorded{id: "0123456789abcdef0123456789abcdef", asked: make(chan struct{}, 9), tell: make(chan struct{})}
+			close(server.tell)
+			require.ErrorIs(t, (&Identity{Client: server, Store: dir, Queue: "q"}).Check(t.Context()), agent.NotSetUp)
+			after, err := os.ReadDir(root)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
+			require.NoError(t, store.Claim(t.Context(), dir, "prod"), "it is still anybody's")
+		})
+	}
 }

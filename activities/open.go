@@ -37,6 +37,8 @@ type OpenInput struct {
 	Apart bool `json:"apart,omitempty"`
 	// passes is told of each run before this one that is looked at; it may be nil.
 	passes func(run string)
+	// tries is how often it was tried, with this time; zero does not count.
+	tries int32
 }
 
 // OpenResult is recorded, so that a deploy does not change a run that has begun.
@@ -110,7 +112,7 @@ func (d *Deeds) claimHead(ctx context.Context, in OpenInput) (Claimed, error) {
 		}
 	}
 	at.Store(&in.After)
-	in.passes = func(run string) { at.Store(&run) }
+	in.passes, in.tries = func(run string) { at.Store(&run) }, activity.GetInfo(ctx).Attempt
 	defer beatWith(ctx, func() any { return *at.Load() })()
 	return d.head(ctx, in)
 }

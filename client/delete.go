@@ -117,7 +117,7 @@ func (d *deletion) sameStore(ctx context.Context) error {
 		return err
 	}
 	here := d.client.log.Store()
-	id, err := store.ID(ctx, here)
+	id, err := store.ReadID(ctx, here)
 	if err != nil {
 		return err
 	}

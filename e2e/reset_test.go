@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // A run with a sub-agent and a hold on both is reset (temporal workflow reset): to where both
@@ -45,6 +46,37 @@ func TestAResetRunWithAHeldSubAgentEnds(t *testing.T) {
 			}, patience, 20*time.Millisecond)
 		})
 	}
+}
+
+// A run that was reset went on in another execution: what the one before it wrote is not
+// missing once it is collected.
+func TestASessionGoesOnAfterAResetAndACollection(t *testing.T) {
+	t.Parallel()
+	asks := testsuite.Reply{Calls: call("ask_user", map[string]any{"question": "what now?"})}
+	s := setup(t, agent.Definition{Tools: []string{"ask_user"}}, testsuite.NewScript(asks, asks, asks, asks, asks))
+	run := s.begin(t, "go", nil)
+	var first int64
+	for i := range 3 {
+		w := s.suspended(t, run)
+		if tasks := s.tasks(t, run.Session); i == 0 {
+			first = tasks[len(tasks)-1]
+		}
+		if i < 2 {
+			s.say(t, run, agent.AnswerOrder{Request: w.Requests[0].ID, Text: "so"})
+		}
+	}
+	s.reset(t, run, first)
+	run, err := s.Get(t.Context(), run.Session)
+	require.NoError(t, err)
+	s.say(t, run, agent.AnswerOrder{Request: s.suspended(t, run).Requests[0].ID, Text: "otherwise"})
+	s.suspended(t, run)
+	require.NoError(t, s.temporal.TerminateWorkflow(t.Context(), run.Session, "", "test"))
+	c, err := s.log().Collect(t.Context(), 0, false)
+	require.NoError(t, err)
+	require.Positive(t, c.Deleted)
+	next, err := s.Start(t.Context(), "tester", "go on", &client.StartOptions{Session: run.Session})
+	require.NoError(t, err)
+	s.suspended(t, next)
 }
 
 // A parent that is reset to before its sub-agent began knows nothing of it, and the server

@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -73,14 +74,15 @@ func RecordStore(ctx context.Context, c client.Client, taskQueue string, mine St
 	return ReadStore(ctx, c, taskQueue) // another one may have been first
 }
 
-// OtherStore returns [agent.NotSetUp] if two stores are not the same one.
+// OtherStore returns [agent.NotSetUp] if two stores are not the same one. One without an
+// identity is no other's.
 func OtherStore(queue string, recorded, mine StoreRecord) error {
 	if recorded.ID == mine.ID {
 		return nil
 	}
 	if recorded.Place == mine.Place {
 		return agent.Errorf(agent.NotSetUp, "the store in %s is not the one that the workers of the task queue %s had there: it is empty or was replaced (identity %s, not %s). Restore it, or mount the right one. If it is to replace the other for good, stop all workers and terminate the workflow %s",
-			mine.Place, queue, mine.ID, recorded.ID, StoreRecordID(queue))
+			mine.Place, queue, cmp.Or(mine.ID, "none"), recorded.ID, StoreRecordID(queue))
 	}
 	return agent.Errorf(agent.NotSetUp, "the store in %s is not the one of the task queue %s, which is in %s: the sessions of its workers are not here. Name that one (--store, --data, FERMATA_STORE), or use another task queue. If this one is to replace it for good, stop all workers and terminate the workflow %s",
 		mine.Place, queue, recorded.Place, StoreRecordID(queue))

@@ -35,14 +35,17 @@ func ID(ctx context.Context, s Store) (string, error) {
 	return id, nil
 }
 
-// CheckID returns [agent.ChunkDamaged] if a store has an identity that can't be read. It
-// changes nothing.
-func CheckID(ctx context.Context, s Store) error {
+// ReadID returns the identity of a store, empty if it has none yet, and chooses none. The
+// errors are those of [ID].
+func ReadID(ctx context.Context, s Store) (string, error) {
 	id, err := s.PutIfAbsent(ctx, identityKey, "")
-	if err != nil || id == "" {
-		return err
+	if err == nil && id != "" {
+		err = whole(s, id)
 	}
-	return whole(s, id)
+	if err != nil {
+		return "", err
+	}
+	return id, nil
 }
 
 func whole(s Store, id string) error {

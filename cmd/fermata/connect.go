@@ -296,7 +296,7 @@ func (c *cli) otherStore(ctx context.Context, s *server, transcripts store.Store
 	if err != nil {
 		return err
 	}
-	id, err := store.ID(ctx, transcripts)
+	id, err := store.ReadID(ctx, transcripts)
 	if err != nil {
 		return err
 	}

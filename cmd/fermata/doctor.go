@@ -241,7 +241,7 @@ func answers(ctx context.Context, s store.Store) error {
 	defer cancel()
 	_, err := s.Head(soon, noSession)
 	if err == nil || errors.Is(err, agent.NotFound) || errors.Is(err, agent.ChunkDamaged) {
-		err = store.CheckID(soon, s)
+		_, err = store.ReadID(soon, s)
 	}
 	return silent(ctx, err)
 }

@@ -5,20 +5,34 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // Namespace returns the namespace of a Temporal client. A client does not say it, but fills
 // it in where a request leaves it out: of a request whose time is over before it is sent,
-// once the client has spoken to its server. Only one that has not yet is asked for a listing.
+// once the client has spoken to its server, which a lazy one is made to do.
 func Namespace(ctx context.Context, c client.Client) (string, error) {
-	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1}
-	unsent, cancel := context.WithCancel(ctx)
-	cancel()
-	if _, err := c.ListWorkflow(unsent, req); err == nil || req.GetNamespace() != "" {
-		return req.GetNamespace(), nil
+	if ns := unsent(ctx, c); ns != "" {
+		return ns, nil
 	}
-	if _, err := c.ListWorkflow(ctx, req); err != nil {
+	_, err := c.CheckHealth(ctx, nil)
+	ns := unsent(ctx, c)
+	switch {
+	case ns != "":
+		return ns, nil // also where it may not be asked for its health
+	case err != nil:
 		return "", ArriveRPC(err)
 	}
-	return req.GetNamespace(), nil
+	return "", agent.Errorf(agent.Internal, "the Temporal client does not say which namespace it is for")
+}
+
+// unsent is the namespace in a request that is not sent; empty if the client has not filled
+// it in.
+func unsent(ctx context.Context, c client.Client) string {
+	req := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 1}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	_, _ = c.ListWorkflow(over, req) // its time is over
+	return req.GetNamespace()
 }

@@ -59,7 +59,8 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 }
 
 // New is Open for who may not need the store: it connects, and makes the tables ready, when
-// the store is first used, so that each method may have the errors of Open.
+// the store is first used, so that each method may have the errors of Open. A URL with
+// pool_min_conns connects at once.
 func New(url string, o *Options) (*Store, error) {
 	const most = 63 // bytes of a name; PostgreSQL cuts the rest off
 	schema := "fermata"
@@ -93,18 +94,23 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the tables ready by the first connection.
+// prepare makes the tables ready by the first connection. The pool asks without the time
+// that its caller has: a database that takes a connection and then says nothing would keep
+// all of its places for ever.
 func (s *Store) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if s.ready.Load() {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, conn.Config().ConnectTimeout)
+	defer cancel()
 	err := s.migrate(ctx, conn, migrations)
 	s.ready.Store(err == nil)
 	return err
 }
 
-// connectFor is how long to connect may take, if neither the URL nor PGCONNECT_TIMEOUT says
-// it: who does not answer then is given up, and tried again by who needs it.
+// connectFor is how long to connect may take, and after it to make the tables ready, if
+// neither the URL nor PGCONNECT_TIMEOUT says it: who does not answer then is given up, and
+// tried again by who needs it.
 const connectFor = 10 * time.Second
 
 // configOf reads a URL. What is wrong with one that can't be read at all is not

@@ -212,17 +212,13 @@ func (c *Children) add(one Child) {
 // last stop and the last cancel. An order has all holds above the child, so the last one is
 // enough. No size counts what is owed: a run does not carry over while a child begins.
 func (c *Children) owe(i int, o agent.HoldOrder) {
-	kind := func(o agent.HoldOrder) (agent.Verb, bool) {
+	ends := func(o agent.HoldOrder) agent.Verb {
 		if o.Verb == agent.Stop || o.Verb == agent.Cancel {
-			return o.Verb, false
+			return o.Verb
 		}
-		return "", o.Own
+		return ""
 	}
-	verb, own := kind(o)
-	owed := slices.DeleteFunc(slices.Clone(c.List[i].Owed), func(old agent.HoldOrder) bool {
-		v, w := kind(old)
-		return v == verb && w == own
-	})
+	owed := slices.DeleteFunc(slices.Clone(c.List[i].Owed), func(old agent.HoldOrder) bool { return ends(old) == ends(o) })
 	c.List[i].Owed = append(owed, o)
 }
 

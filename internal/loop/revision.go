@@ -11,7 +11,8 @@ import (
 // carries it: an execution that began under an older one is decided by that one, on every
 // build, until it carries over. Whatever changes what a recorded history asks for, in the
 // machine, in a decoder, in a bound, gets a new revision and asks for it. A new execution
-// pins the revision of the build that begins it.
+// pins the revision of the build that begins it. Until the first release there is one
+// revision, and builds of different days do not share runs: what a decoder takes still changes.
 const (
 	Revision = 1
 	// OldestRevision is the oldest that this build can replay.

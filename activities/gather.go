@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-agents/fermata/internal/durable"
 )
 
-// Gather waits, for a moment, until no step of a session is in flight any more, here or in
-// another process. It runs within the workflow's task, whose end then brings the steps'
+// Gather waits, for a moment, until no model or tool call of a session is in flight any more,
+// here or in another process. It runs within the workflow's task, whose end then brings the steps'
 // results at once: a turn of their own would come behind those of all the runs below.
 var Gather = durable.Activity[string, bool]{Name: "fermata.gather"}
 
@@ -56,10 +56,11 @@ func (d *Deeds) reported(ctx context.Context, session string) bool {
 	}
 }
 
-// began reports whether a worker has a step. One that waits for a worker is given up by the
-// task that waits here.
+// began reports whether a worker has a step that an interrupt gives up. One that waits for a
+// worker is given up by the task that waits here; a seal goes on, however slow the store is.
 func began(p *workflowpb.PendingActivityInfo) bool {
-	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED
+	name := p.GetActivityType().GetName()
+	return p.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED && (name == AskModel.Name || name == CallTool.Name)
 }
 
 // landed waits until no step of a session is in flight, or the context ends.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -19,6 +21,7 @@ import (
 type pending struct {
 	client.Client
 	states [][]enums.PendingActivityState
+	step   string // AskModel's, unless it is another's
 	err    error
 	looks  int
 }
@@ -28,7 +31,7 @@ func (p *pending) DescribeWorkflowExecution(context.Context, string, string) (*w
 	p.looks++
 	answer := &workflowservice.DescribeWorkflowExecutionResponse{}
 	for _, s := range now {
-		answer.PendingActivities = append(answer.PendingActivities, &workflowpb.PendingActivityInfo{State: s})
+		answer.PendingActivities = append(answer.PendingActivities, &workflowpb.PendingActivityInfo{State: s, ActivityType: &commonpb.ActivityType{Name: cmp.Or(p.step, AskModel.Name)}})
 	}
 	return answer, p.err
 }
@@ -46,6 +49,7 @@ func TestTheRootWaitsForItsOwnSteps(t *testing.T) {
 		{"at once", pending{states: [][]enums.PendingActivityState{{}}}, true, 5 * time.Millisecond},
 		{"reported later", pending{states: [][]enums.PendingActivityState{{started, scheduled}, {started}, {}}}, true, 35 * time.Millisecond},
 		{"nobody has it", pending{states: [][]enums.PendingActivityState{{scheduled}}}, true, 5 * time.Millisecond},
+		{"a slow store has it", pending{states: [][]enums.PendingActivityState{{started}}, step: Seal.Name}, true, 5 * time.Millisecond},
 		{"never reported", pending{states: [][]enums.PendingActivityState{{started}}}, false, 500 * time.Millisecond},
 		{"the server is away", pending{states: [][]enums.PendingActivityState{{}}, err: errors.New("away")}, false, 5 * time.Millisecond},
 	} {

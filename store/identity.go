@@ -65,7 +65,7 @@ func Claim(ctx context.Context, s Store, namespace string) error {
 }
 
 // CheckNamespace returns [agent.NotSetUp] if a store is that of another namespace of
-// Temporal. It changes nothing.
+// Temporal. It claims nothing.
 func CheckNamespace(ctx context.Context, s Store, namespace string) error {
 	return ofNamespace(ctx, s, namespace, "")
 }

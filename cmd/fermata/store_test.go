@@ -156,10 +156,13 @@ func TestRunsAreHeldWithoutTheStore(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = deaf.Close() })
 	for name, place := range map[string]string{"deaf": deaf.Addr().String(), "away": "127.0.0.1:1"} {
-		id := s.session(name)
-		s.rests(s.begin(name, "payer", nil))
+		id, stopped, cancelled := s.session(name), s.session(name+"-s"), s.session(name+"-c")
+		for _, session := range []string{name, name + "-s", name + "-c"} {
+			s.rests(s.begin(session, "payer", nil))
+		}
 		s.flags[slices.Index(s.flags, "--store")+1] = "postgres://ana:hunter2@" + place + "/db"
-		for _, args := range [][]string{{"show", id}, {"ls"}, {"inbox"}, {"tree", id}, {"pause", id, "--reason", "later"}, {"approve", id, "--request", "q-1"}, {"resume", id}, {"wait", id}} {
+		for _, args := range [][]string{{"show", id}, {"ls"}, {"inbox"}, {"tree", id}, {"pause", id, "--reason", "later"}, {"approve", id, "--request", "q-1"}, {"resume", id}, {"wait", id},
+			{"interrupt", stopped}, {"send", stopped, "hurry"}, {"reject", stopped, "--request", "q-1", "--reason", "no"}, {"stop", stopped}, {"cancel", cancelled}} {
 			r := s.run(args...)
 			require.Zero(t, r.exit, "%s, %v: %s", name, args, r.err)
 		}

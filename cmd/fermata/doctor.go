@@ -193,6 +193,10 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	case err != nil:
 		d.failed("worker", err, "")
 	case len(names) > 0:
+		if why, do := d.unrouted(ctx, d.server); why != "" {
+			d.failed("worker", agent.Errorf(agent.NoWorker, "%s", why), do)
+			return
+		}
 		d.found("worker", fine, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
 	case d.file != nil:
 		d.found("worker", warning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))

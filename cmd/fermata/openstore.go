@@ -78,7 +78,11 @@ func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
 // name or a mount that is away, and an empty store in its place would look whole.
 func (c *cli) storeThere(ctx context.Context) (*store.Encrypted, error) {
 	place, err := c.storePlace()
-	if err == nil && !strings.Contains(place, "://") && !store.IsDir(place) {
+	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
+		return c.openStore(ctx)
+	}
+	// A store that was restored without its identity is looked after, too.
+	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
 		return nil, agent.Errorf(agent.NotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, storeVariable)
 	}
 	return c.openStore(ctx)

@@ -170,7 +170,8 @@ func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 func (c *cli) profileOf() (*envconfig.ClientConfigProfile, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+		file := cmp.Or(os.Getenv("TEMPORAL_CONFIG_FILE"), envconfig.DefaultConfigFilePath())
+		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w; profiles are in %s", err, file)
 	}
 	return &profile, nil
 }

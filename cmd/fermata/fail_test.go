@@ -61,7 +61,7 @@ func TestFailsClearly(t *testing.T) {
 		{"worker", 2, "[invalid_input] there is no agents file: write fermata.yaml, such as"},
 		{"ls --status busy", 2, "[invalid_input] --status must be pending, running"},
 		{"ls --older soon", 2, `[invalid_input] --older can't be "soon": it wants a time such as 90s, 24h or 7d`},
-		{"ls --profile nowhere", 2, "[invalid_input] the configuration of the Temporal client: "},
+		{"ls --profile nowhere", 2, "[invalid_input] the configuration of the Temporal client: unable to find profile nowhere in config data; profiles are in "},
 		{"dev --address 127.0.0.1:1", 2, "[invalid_input] dev is a server of its own"},
 		{"dev --addr 192.0.2.1:7233", 2, "[invalid_input] --addr must be a loopback address with a port up to 65535, such as "},
 		{"ls", 5, "[unreachable] no Temporal server is named, none runs in the data directory "},

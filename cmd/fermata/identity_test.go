@@ -62,6 +62,10 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	require.Zero(t, b.run("show", "s-1", "--address", b.addr).exit)
 	require.Contains(t, b.run("doctor", "--address", b.addr, "--store", other).out, "FAIL store")
 
+	r = b.run("doctor", "--namespace", "nope")
+	require.Contains(t, r.out, "-> temporal operator namespace create -n nope --address "+b.addr)
+	require.Regexp(t, `(?m)^FAIL store .* is that of the namespace "default"`, r.out)
+
 	// A task queue of its own may have a store of its own.
 	d.end(syscall.SIGTERM)
 	r = b.run("run", "reader", "x", "--task-queue", "two", "--store", other)

@@ -37,9 +37,13 @@ func (c *cli) unrouted(ctx context.Context, s *server) (why, do string) {
 		why = fmt.Sprintf("%s polls the task queue %s and gets no run: build %s of deployment %s is current, and no worker of it is here", here[0].GetIdentity(), c.queue(), current.GetBuildId(), current.GetDeploymentName())
 	}
 	if !versioned(mine) {
-		return why, fmt.Sprintf("fermata worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
+		return why, c.how("worker --deployment %s --build %s", current.GetDeploymentName(), current.GetBuildId())
 	}
-	return why, fmt.Sprintf("temporal worker deployment set-current-version --deployment-name %s --build-id %s", mine.GetDeploymentName(), mine.GetBuildId())
+	do = fmt.Sprintf("worker deployment set-current-version --deployment-name %s --build-id %s", mine.GetDeploymentName(), mine.GetBuildId())
+	if c.namespace != "" {
+		do += " --namespace " + shellWord(c.namespace)
+	}
+	return why, c.temporal(s, do)
 }
 
 // isCurrent reports whether new runs go to a worker; without a current build they go to

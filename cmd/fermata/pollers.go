@@ -50,7 +50,7 @@ func (c *cli) polls(ctx context.Context, s *server) error {
 		switch {
 		case len(names) > 0:
 			return nil
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.Timeout): // gRPC may know first that the time is over
 			return err
 		}
 		if !await.Pause(ctx, probeInterval) {

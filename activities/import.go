@@ -58,7 +58,9 @@ func (d *Deeds) claimed(ctx context.Context, in loop.ImportStep) (c export.Conte
 	if err != nil {
 		return c, 0, err
 	}
-	if c, err = export.Open(blob, d.ExportKeys); err != nil {
+	if c, err = export.Open(blob, d.ExportKeys); errors.Is(err, agent.BadSignature) {
+		return c, 0, agent.Errorf(agent.BadSignature, "%w: this is what the worker says, which verifies again; see that it has the key that %s names", err, "FERMATA_EXPORT_KEYS")
+	} else if err != nil {
 		return c, 0, err
 	}
 	head, err := d.Log.Head(ctx, in.Session)

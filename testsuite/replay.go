@@ -19,9 +19,10 @@ import (
 	"github.com/fermata-agents/fermata/worker"
 )
 
-// Replay replays recorded histories on the workflow of this build and fails the test
-// where one does not fit it, and o is not nil and lacks what a run is made of. A file
-// is what `temporal workflow show --output json` prints of a run.
+// Replay replays recorded histories on the workflow of this build. It fails the test where
+// one does not fit it, or where o lacks the agent, a tool or a model of a run that has not
+// ended. o is what the worker runs, with its Models and without a Store; nil compares the
+// steps alone. A file is what `temporal workflow show --output json` prints of a run.
 func Replay(t testing.TB, o *worker.Options, files ...string) {
 	t.Helper()
 	require.NotEmpty(t, files, "there is nothing to replay")

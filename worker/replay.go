@@ -72,8 +72,8 @@ func (v Verdict) Err() error {
 }
 
 // Replay replays the history of one execution of a run on the workflow of this
-// build, and looks whether a worker with these options has what the run is made of.
-// The options need no Store; nil ones, and those without agents, try the workflow's
+// build, and looks whether a worker with these options has what the run is made of,
+// unless it has ended. The options need no Store; nil ones, and those without agents, try the workflow's
 // code alone. The error is about the options or the history, [agent.InvalidInput],
 // and not about the run.
 func Replay(h *historypb.History, o *Options) (Verdict, error) {

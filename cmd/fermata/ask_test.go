@@ -100,7 +100,7 @@ func (s *stage) wrongAnswers(id string) {
 	s.fails(2, "the token can't be read", "approve", id, "--request", "q-1", "--token-file", "nowhere")
 	s.fails(6, "[not_found] request q-9 of session "+id+" is not open; open is q-1", "answer", id, "x", "--request", "q-9")
 	s.fails(6, "[not_found]", "answer", s.session("nobody"), "x", "--request", "q-1")
-	s.fails(6, "[not_found]", "approve", s.session("nobody"))
+	s.fails(6, "see fermata ls", "approve", s.session("nobody"))
 	s.fails(6, "[needs_answer]", "resume", id)
 	s.fails(6, "[stale]", "resume", id, "--suspension", "s-9")
 }

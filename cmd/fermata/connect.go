@@ -170,7 +170,8 @@ func (c *cli) clientOptions() (o client.Options, named bool, err error) {
 func (c *cli) profileOf() (*envconfig.ClientConfigProfile, error) {
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{ConfigFileProfile: c.profile})
 	if err != nil {
-		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w", err)
+		file := cmp.Or(os.Getenv("TEMPORAL_CONFIG_FILE"), envconfig.DefaultConfigFilePath())
+		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w; profiles are in %s", err, file)
 	}
 	return &profile, nil
 }
@@ -263,11 +264,11 @@ func (c *cli) client(ctx context.Context, s *server) (*fermata.Client, error) {
 }
 
 // lostStore is why there is no store: nobody knows where it would be, or the folder has none
-// in which the workers of the task queue have had one, and to open it would make an empty
-// one. What can't be known in a moment is not told.
+// and the workers of the task queue have had one, there or elsewhere: to open it would make
+// an empty one. What can't be known in a moment is not told.
 func (c *cli) lostStore(ctx context.Context, s *server) error {
 	place, err := c.storePlace()
-	if err != nil && s.embedded == nil {
+	if err != nil && s.embedded == nil && agent.CodeOf(err) != agent.InvalidInput {
 		return agent.Errorf(agent.NotSetUp, "%w, and no store is named (--store, %s)", err, storeVariable)
 	}
 	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
@@ -276,8 +277,12 @@ func (c *cli) lostStore(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	recorded, err := signals.ReadStore(ctx, s.Client, c.queue())
-	if err != nil || recorded.Place != place {
+	switch {
+	case err != nil:
 		return nil
+	case recorded.Place != place:
+		return agent.Errorf(agent.NotSetUp, "there is no store in %s, and none was made: that of the task queue %s is in %s. Name that one (--store, --data, %s), or use another task queue",
+			place, c.queue(), recorded.Place, storeVariable)
 	}
 	return agent.Errorf(agent.StoreUnavailable, "the store of the task queue %s is not in %s: is it mounted? Nothing was made in its place. Mount or restore it; if it is gone for good, stop all workers and terminate the workflow %s",
 		c.queue(), place, signals.StoreRecordID(c.queue()))

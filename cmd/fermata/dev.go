@@ -257,6 +257,9 @@ works once that version was made current.`,
 }
 
 func (c *cli) work(ctx context.Context, agents string) error {
+	if c.deployment != "" && c.build == "" && strings.HasPrefix(version(), "(devel)") {
+		return agent.Errorf(agent.InvalidInput, "--deployment wants --build: this program has no version of its own, so name each deploy, by a release or a commit")
+	}
 	f, err := agentsFile(ctx, agents)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -142,4 +144,18 @@ func (d *doctor) checkDisks() {
 		}
 		d.found("disk", fine, fmt.Sprintf("%d MiB free for the %s %s", free>>20, f.what, f.path), "")
 	}
+}
+
+// writable tries to write in a folder, and leaves nothing there.
+func writable(dir string) error {
+	const much = 64 << 10 // a full disk takes an empty file
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err == nil {
+		_, err = f.Write(make([]byte, much))
+		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "the store in %s can't be written: %w", dir, err)
+	}
+	return nil
 }

@@ -166,7 +166,7 @@ func (d *doctor) checkServer(ctx context.Context) {
 func (d *doctor) checkNamespace(ctx context.Context) bool {
 	ns, err := d.server.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: d.server.namespace})
 	if err != nil {
-		d.failed("namespace", durable.ArriveRPC(err), "temporal operator namespace create -n "+d.server.namespace)
+		d.failed("namespace", durable.ArriveRPC(err), d.temporal(d.server, "operator namespace create -n "+d.server.namespace))
 		return false
 	}
 	d.found("namespace", fine, d.server.namespace, "")
@@ -193,6 +193,10 @@ func (d *doctor) checkWorker(ctx context.Context) {
 	case err != nil:
 		d.failed("worker", err, "")
 	case len(names) > 0:
+		if why, do := d.unrouted(ctx, d.server); why != "" {
+			d.failed("worker", agent.Errorf(agent.NoWorker, "%s", why), do)
+			return
+		}
 		d.found("worker", fine, fmt.Sprintf("%s at task queue %s", strings.Join(names, ", "), d.queue()), "")
 	case d.file != nil:
 		d.found("worker", warning, "none at task queue "+d.queue()+": runs wait until one polls; fermata run starts one for "+d.file.Path, "fermata worker --agents "+shellWord(d.file.Path))
@@ -224,10 +228,13 @@ func (d *doctor) checkStore(ctx context.Context, recorded bool) {
 		return
 	}
 	if recorded {
-		if err := d.otherStore(ctx, d.server, transcripts); errors.Is(err, agent.NotSetUp) {
-			d.failed("store", err, "")
-			return
-		}
+		err = d.otherStore(ctx, d.server, transcripts)
+	} else if d.server != nil {
+		err = store.CheckNamespace(ctx, transcripts, d.server.namespace)
+	}
+	if errors.Is(err, agent.NotSetUp) {
+		d.failed("store", err, "")
+		return
 	}
 	d.found("store", fine, store.Place(transcripts), "")
 }
@@ -263,20 +270,6 @@ func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) 
 		return
 	}
 	d.found("store", fine, place+", which is made when it is first used", "")
-}
-
-// writable tries to write in a folder, and leaves nothing there.
-func writable(dir string) error {
-	const much = 64 << 10 // a full disk takes an empty file
-	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err == nil {
-		_, err = f.Write(make([]byte, much))
-		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
-	}
-	if err != nil {
-		return agent.Errorf(agent.StoreUnavailable, "the store in %s can't be written: %w", dir, err)
-	}
-	return nil
 }
 
 func (d *doctor) checkAgents() {

@@ -29,6 +29,18 @@ func (s *stage) elsewhere() *stage {
 	return &there
 }
 
+// The command has the key, and the worker that verifies again has not.
+func TestAWorkerWithoutTheKeyOfAnImport(t *testing.T) {
+	s := scripted(t, traveller()).works(pay())
+	run := s.begin("a", "traveller", nil)
+	s.rests(run)
+	file := filepath.Join(t.TempDir(), "a.export")
+	r := s.run("export", run.Session, "-o", file, "--move")
+	require.Zero(t, r.exit, r.err)
+	s.rests(run)
+	s.elsewhere().works(pay()).fails(6, "this is what the worker says, which verifies again; see that it has the key that FERMATA_EXPORT_KEYS names", "import", file)
+}
+
 // A session moves: it ends where it was, and is answered where it is.
 func TestExportAndImport(t *testing.T) {
 	s := scripted(t, traveller())

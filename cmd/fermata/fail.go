@@ -61,8 +61,15 @@ func (c *cli) end(ctx context.Context, err error) int {
 
 // fail tells one error to people.
 func (c *cli) fail(e *agent.Error) {
-	c.note("fermata: error [%s] %s", e.Code, strings.Join(strings.Fields(e.Message), " "))
+	text := strings.Join(strings.Fields(e.Message), " ")
+	if e.Code == agent.NotFound && strings.Contains(text, noWorkflow) {
+		text += "; see " + c.how("ls")
+	}
+	c.note("fermata: error [%s] %s", e.Code, text)
 }
+
+// noWorkflow is what Temporal says of a session that it does not know.
+const noWorkflow = "workflow not found for ID"
 
 // errorLine is an error as the last line of a command's output.
 type errorLine struct {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/store"
 )
 
 // Two workers of a task queue with different stores would leave each other's sessions
@@ -30,6 +31,10 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	b := setup(t)
 	project(b)
 	other := filepath.Join(b.tmp, "other")
+	folder, err := store.OpenDir(other, nil)
+	require.NoError(t, err)
+	_, err = store.ID(t.Context(), folder)
+	require.NoError(t, err)
 	d := b.start("dev", "--addr", b.addr)
 	d.until("ready")
 	mine := filepath.Join(b.data, "fermata", "store")
@@ -45,12 +50,21 @@ func TestASecondStoreIsRefused(t *testing.T) {
 	r = b.run("ls", "--address", b.addr, "--store", other)
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.err, "the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
+	missing := filepath.Join(b.tmp, "missing")
+	r = b.run("runs", "s-1", "--address", b.addr, "--store", missing)
+	require.NotZero(t, r.exit, r.out)
+	require.Contains(t, r.err, "there is no store in "+missing+", and none was made: that of the task queue fermata is in "+mine)
+	require.NoDirExists(t, missing)
 	// What destroys is refused: Temporal would forget a session whose log is elsewhere.
 	r = b.run("delete", "s-1", "--yes", "--address", b.addr, "--store", other)
 	require.NotZero(t, r.exit, r.out)
 	require.Contains(t, r.err, "[not_set_up] deleting session s-1: the store in "+other+" is not the one of the task queue fermata, which is in "+mine)
 	require.Zero(t, b.run("show", "s-1", "--address", b.addr).exit)
 	require.Contains(t, b.run("doctor", "--address", b.addr, "--store", other).out, "FAIL store")
+
+	r = b.run("doctor", "--namespace", "nope")
+	require.Contains(t, r.out, "-> temporal operator namespace create -n nope --address "+b.addr)
+	require.Regexp(t, `(?m)^FAIL store .* is that of the namespace "default"`, r.out)
 
 	// A task queue of its own may have a store of its own.
 	d.end(syscall.SIGTERM)

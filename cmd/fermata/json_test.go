@@ -82,7 +82,7 @@ func (s *stage) tour() []spoken {
 		{"answer", 3, []string{a, "by train …", "--request", "q-1", "--wait"}}, {"approve", 3, []string{a, "--request", "q-2", "--wait"}},
 		{"answer", 0, []string{a, "--request", "q-3", "--result", `{"seat":"12Ä"}`}}, {"wait", 3, []string{a}},
 		{"reject", 3, []string{a, "--request", "q-4", "--reason", "zu früh", "--wait"}}, {"answer", 0, []string{a, "--request", "q-5", "--choice", "0", "--wait"}},
-		{"answer", 2, []string{a, "--request", "q-5", "--choice", "many"}}, {"show", 6, []string{s.session("nobody")}}, {"show", 2, []string{a, b, c}},
+		{"answer", 2, []string{a, "many", "--request", "q-5", "--choice", "0"}}, {"show", 6, []string{s.session("nobody")}}, {"show", 2, []string{a, b, c}},
 		{"runs", 0, []string{a}}, {"checkpoints", 0, []string{a}}, {"checkpoints", 0, []string{a, "cp-2"}}, {"diff", 0, []string{a, "cp-0", "cp-2"}},
 		{"fork", 0, []string{a, "cp-2", "--plan"}}, {"fork", 3, []string{a, "cp-2", "--new", "--as", b, "--yes"}}, {"retry", 6, []string{a, "--plan"}},
 		{"pause", 0, []string{b, "--reason", "früher"}}, {"resume", 3, []string{b, "--wait"}}, {"interrupt", 0, []string{b, "--wait"}}, {"resume", 0, []string{b}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,20 @@ func (c *cli) nameStore(ctx context.Context) (*store.Encrypted, error) {
 	return c.kept.Encrypted, nil
 }
 
+// storeThere is openStore for who looks after a store: a folder that has none is a wrong
+// name or a mount that is away, and an empty store in its place would look whole.
+func (c *cli) storeThere(ctx context.Context) (*store.Encrypted, error) {
+	place, err := c.storePlace()
+	if err != nil || strings.Contains(place, "://") || store.IsDir(place) {
+		return c.openStore(ctx)
+	}
+	// A store that was restored without its identity is looked after, too.
+	if _, err := os.Stat(filepath.Join(place, "heads")); err != nil {
+		return nil, agent.Errorf(agent.NotSetUp, "there is no store in %s, and none was made: name it with --store, --data or %s, or mount it", place, storeVariable)
+	}
+	return c.openStore(ctx)
+}
+
 // storePatience is how long a command waits for the store's first answer: longer than the
 // 6 s that a client of S3 may take to try three times, whose last error says more than that
 // nothing came, and no longer than a probe that calls doctor.
@@ -92,7 +107,10 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 		c.kept.shut = func() { _ = b.Close() } // nothing is held back that could be lost
 		return b, nil
 	}
-	if strings.Contains(place, "://") {
+	if scheme, _, isURL := strings.Cut(place, "://"); isURL {
+		if !slices.Contains(storeSchemes, scheme) {
+			return nil, notAStore()
+		}
 		db, err := postgres.New(place, nil)
 		if err != nil {
 			return nil, err
@@ -103,12 +121,23 @@ func (c *cli) openPlain(ctx context.Context) (store.Store, error) {
 	return store.OpenDir(place, &store.DirOptions{Shared: c.storeShared})
 }
 
+// storeSchemes are those of the URLs that name a store.
+var storeSchemes = []string{"postgres", "postgresql", s3blob.Scheme}
+
+// notAStore does not repeat what was said: there may be a password in it.
+func notAStore() error {
+	return agent.Errorf(agent.InvalidInput, "--store or %s names no store: it is a folder, postgres://USER:PASSWORD@HOST:PORT/NAME or s3://BUCKET", storeVariable)
+}
+
 // storePlace is where the store is: an URL, or the whole path of a folder.
 func (c *cli) storePlace() (string, error) {
 	place := cmp.Or(c.store, os.Getenv(storeVariable))
+	scheme, _, colon := strings.Cut(place, ":")
 	switch {
 	case strings.Contains(place, "://"):
 		return place, nil
+	case colon && slices.Contains(storeSchemes, scheme):
+		return "", notAStore() // a folder of that name would have a password in its path
 	case place != "":
 		return filepath.Abs(place)
 	}

@@ -50,7 +50,7 @@ func (c *cli) polls(ctx context.Context, s *server) error {
 		switch {
 		case len(names) > 0:
 			return nil
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && !errors.Is(err, agent.Timeout): // gRPC may know first that the time is over
 			return err
 		}
 		if !await.Pause(ctx, probeInterval) {
@@ -113,6 +113,9 @@ func heardBy[T any](ctx context.Context, c *cli, ask func() (T, error)) (T, erro
 const workerInterval = 200 * time.Millisecond
 
 // noWorker says that nobody works on the task queue, and what to do.
-func (c *cli) noWorker(s *server, more string) error {
+func (c *cli) noWorker(ctx context.Context, s *server, more string) error {
+	if why, do := c.unrouted(ctx, s); why != "" {
+		return agent.Errorf(agent.NoWorker, "%s: %s%s", why, do, more)
+	}
 	return agent.Errorf(agent.NoWorker, "no worker polls the task queue %s at %s, namespace %s: start one with fermata worker --agents FILE%s", c.queue(), s.addr, s.namespace, more)
 }

@@ -95,10 +95,10 @@ func (p *preflight) tell(v worker.Verdict) {
 	switch v.Fit {
 	case worker.Broken:
 		p.print("BROKEN   %s  run %s  event %d, %s of %s: %s", v.Session, v.Run, v.Event.ID, v.Event.Type, v.Event.Time.UTC().Format(time.RFC3339), v.Reason)
-		p.print("         -> keep the build that it runs on until it ends, or end it: fermata stop %s. In a build of your own, gate the change with workflow.GetVersion", v.Session)
+		p.print("         -> keep the build that it runs on until it ends, or end it: %s. In a build of your own, gate the change with workflow.GetVersion", p.how("stop %s", v.Session))
 	case worker.Missing:
 		p.print("MISSING  %s  run %s: %s", v.Session, v.Run, v.Reason)
-		p.print("         -> leave that in until the run ends, or end it: fermata stop %s", v.Session)
+		p.print("         -> leave that in until the run ends, or end it: %s", p.how("stop %s", v.Session))
 	}
 }
 
@@ -108,6 +108,9 @@ func (p *preflight) sum(n int) error {
 		say = p.note
 	}
 	say("%s tried: %d fit, %d would break, %d lack something", counted(n, "run"), p.tried[worker.Fits], p.tried[worker.Broken], p.tried[worker.Missing])
+	if n == 0 && !p.AllQueues {
+		p.note("no open run is at the task queue %s: another is named by --task-queue, and --all-queues tries all", p.queue())
+	}
 	if p.tried[worker.Fits] < n {
 		return ended(agent.Incompatible.Exit())
 	}

@@ -21,6 +21,10 @@ func TestPreflight(t *testing.T) {
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, "1 run tried: 1 fit, 0 would break, 0 lack something\n", r.out)
 	require.Contains(t, r.err, "only the workflow's code is tried")
+	require.NotContains(t, r.err, "no open run")
+	r = inProcess(t, append([]string{"preflight", "--task-queue", "typo"}, s.flags[:2]...)...)
+	require.Zero(t, r.exit, r.err)
+	require.Contains(t, r.err, "no open run is at the task queue typo: another is named by --task-queue")
 
 	file := filepath.Join(t.TempDir(), "fermata.yaml")
 	writeFile(t, file, "agents: {traveller: {model: \"script:s.yaml\", tools: [ask_user]}}\n")

@@ -27,6 +27,18 @@ func (c *cli) how(format string, args ...any) string {
 	return line
 }
 
+// temporal is a line of the temporal command for the server that is meant.
+func (c *cli) temporal(s *server, line string) string {
+	line = "temporal " + line
+	if c.address != "" || s.embedded != nil {
+		line += " --address " + shellWord(s.addr)
+	}
+	if c.profile != "" {
+		line += " --profile " + shellWord(c.profile)
+	}
+	return line
+}
+
 // folderOf is a store's folder; empty for a URL, which may have a password in it.
 func folderOf(store string) string {
 	if strings.Contains(store, "://") {

@@ -271,7 +271,7 @@ func (r *runner) findWorker(ctx context.Context) error {
 		return r.sameAgents(r.server, r.file)
 	}
 	if r.file == nil {
-		return r.noWorker(r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
+		return r.noWorker(ctx, r.server, ", or write "+agentsfile.DefaultName+" here; with --detach the run is started all the same, and waits")
 	}
 	return r.workHere(ctx)
 }

@@ -44,6 +44,9 @@ with a payload that is any JSON.`,
 			return wants(2, "an id and a text in quotes, or an id with --topic and perhaps a payload")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wanted(s); err != nil {
+				return err
+			}
 			switch {
 			case s.Topic == "":
 				s.Text = args[1]
@@ -68,7 +71,7 @@ with a payload that is any JSON.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Cron, "cron", "", `when, as a cron expression: "0 8 * * MON-FRI", "@daily"`)
+	f.StringVar(&s.Cron, "cron", "", `when, as a cron expression in UTC: "0 8 * * MON-FRI", "@daily", "CRON_TZ=Europe/Berlin 0 8 * * *"`)
 	f.DurationVar(&s.Every, "every", 0, "or the time between two ticks, such as 1h")
 	f.StringVar(&s.Session, "session", "", "the session to speak to")
 	f.StringVar(&s.Agent, "agent", "", "whose run begins where the session has no live one")
@@ -76,6 +79,17 @@ with a payload that is any JSON.`,
 	c.byFlag(cmd, &s.By)
 	c.jsonFlag(cmd, "print the id as one line of JSON")
 	return cmd
+}
+
+// wanted says which flags are missing, before the server is asked.
+func wanted(s fermata.ScheduleSpec) error {
+	switch {
+	case s.Session == "" || s.Agent == "":
+		return agent.Errorf(agent.InvalidInput, "a schedule wants --session, and --agent for the runs that it begins there")
+	case (s.Cron == "") == (s.Every == 0):
+		return agent.Errorf(agent.InvalidInput, "a schedule wants either --cron or --every")
+	}
+	return nil
 }
 
 // scheduleLine is the output of schedule create and delete with --json.

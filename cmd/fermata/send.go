@@ -110,7 +110,7 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 	case !wait:
 		return nil
 	case line.Later:
-		return c.noWorker(s, "; the message is left as a signal, and "+c.how("wait %s", session)+" waits for what comes of it")
+		return c.noWorker(ctx, s, "; the message is left as a signal, and "+c.how("wait %s", session)+" waits for what comes of it")
 	}
 	return c.rests(ctx, runs, run)
 }

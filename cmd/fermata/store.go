@@ -60,7 +60,7 @@ type collected struct {
 }
 
 func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error {
-	s, err := c.openStore(ctx)
+	s, err := c.storeThere(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ type checked struct {
 }
 
 func (c *cli) check(ctx context.Context) error {
-	s, err := c.openStore(ctx)
+	s, err := c.storeThere(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ type rekeyed struct {
 }
 
 func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
-	s, err := c.openStore(ctx)
+	s, err := c.storeThere(ctx)
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,18 @@ func TestStoreCheck(t *testing.T) {
 	require.Contains(t, r.out, "unreadable s-1: [chunk_missing] chunk "+filepath.Base(chunks[0]))
 }
 
+// A wrong name, or a mount that is away, is no empty store that is whole.
+func TestNoStoreIsMadeToBeLookedAfter(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "store")
+	for _, cmd := range []string{"check", "gc", "rekey"} {
+		r := inProcess(t, "store", cmd, "--store", missing)
+		require.Equal(t, agent.NotSetUp.Exit(), r.exit, r.err)
+		require.Contains(t, r.err, "there is no store in "+missing+", and none was made")
+		require.NoDirExists(t, missing)
+	}
+}
+
 func TestTranscriptsInPostgres(t *testing.T) {
 	t.Parallel()
 	db, err := pgtest.Start(t.Context())

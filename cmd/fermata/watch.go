@@ -59,7 +59,7 @@ func (r *runner) next(ctx context.Context, to listener, u func() until) (*agent.
 				return nil, err
 			}
 		case errors.Is(err, errUntaken):
-			return nil, r.noWorker(r.server, "; the run waits for it in session "+r.run.Session)
+			return nil, r.noWorker(ctx, r.server, "; the run waits for it in session "+r.run.Session)
 		default:
 			return nil, lost(r.server, r.run.Session, err)
 		}

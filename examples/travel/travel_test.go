@@ -8,6 +8,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -55,4 +56,11 @@ func TestEveryCrash(t *testing.T) {
 		run.Approve()
 		return run.Completed().Text
 	})
+}
+
+// A run that waits in production goes on with this build.
+func TestWhatWaitsGoesOn(t *testing.T) {
+	o := options()
+	o.Models = map[string]model.Model{"anthropic": testsuite.NewScript()} // is there, and is not asked
+	testsuite.Replay(t, o, "testdata/parked.json")
 }

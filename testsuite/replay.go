@@ -2,6 +2,7 @@ package testsuite
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"testing"
@@ -29,6 +30,7 @@ func Replay(t testing.TB, o *worker.Options, files ...string) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
+		require.True(t, json.Valid(data), "%s is not JSON: record it with temporal workflow show --output json", file)
 		h := &historypb.History{}
 		require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, h), file)
 		fits(t, h, o)

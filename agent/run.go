@@ -41,6 +41,7 @@ const (
 	ReasonWatchdog   = "watchdog"   // a daemon was woken by its interval too often without doing anything
 	ReasonRequested  = "requested"  // cancelled by somebody
 	ReasonStopping   = "stopping"   // of a status: a stop was taken, and the end is to come
+	ReasonExported   = "exported"   // cancelled, since it goes on elsewhere
 	ReasonTerminated = "terminated" // somebody terminated the workflow: no wrap-up ran
 	ReasonTimedOut   = "timed_out"  // the workflow's own execution timeout
 )

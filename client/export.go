@@ -118,11 +118,9 @@ func (c *Client) Retire(ctx context.Context, e Exported) error {
 	if run.ID != e.Run || s.Status != agent.Suspended || s.Seq != e.Seq {
 		return agent.Errorf(agent.Stale, "session %s has gone on since it was exported, and was not ended: throw the file away, and export it again", e.Session)
 	}
-	_, err = run.Cancel(ctx, reasonExported)
+	_, err = run.Cancel(ctx, agent.ReasonExported)
 	return err
 }
-
-const reasonExported = "exported"
 
 // content is what is to be exported of a session, and the chunk of what its run has
 // not stored.

@@ -37,5 +37,8 @@ func TestAnImportedRunGoesOnInATurn(t *testing.T) {
 	require.Equal(t, []string{"there", "there", "here", "here"}, runs)
 	_, err := journal.Find(v, agent.CheckpointID(at-1))
 	require.ErrorIs(t, err, agent.NotFound, "a call is open there")
-	require.Len(t, journal.Runs(v.Events()), 2)
+	list := journal.Runs(v.Events())
+	require.Len(t, list, 2)
+	require.Equal(t, []any{agent.Cancelled, agent.ReasonExported, list[1].Started}, []any{list[0].Status, list[0].Reason, list[0].Ended}, "as where it was exported")
+	require.Equal(t, agent.Running, list[1].Status)
 }

@@ -6,6 +6,10 @@ import "github.com/fermata-agents/fermata/agent"
 func Runs(events []agent.Event) (runs []agent.Record) {
 	for _, e := range events {
 		if e.Started != nil {
+			if n := len(runs); n > 0 && e.Started.Imported != nil && !runs[n-1].Status.Ended() {
+				was := &runs[n-1] // it goes on as this one; its end is told where it was
+				was.Status, was.Reason, was.Ended = agent.Cancelled, agent.ReasonExported, e.Time
+			}
 			runs = append(runs, agent.Record{
 				Run: e.Started.Run, Agent: name(e.Started.Spec), By: e.Started.By, Carry: e.Started.Carry, Status: agent.Running, First: e.Seq, Started: e.Time,
 			})

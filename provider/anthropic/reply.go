@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -58,7 +57,7 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 
 // readWhole reads the answer of a server that does not stream.
 func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, emit func(model.Delta)) (*model.Reply, error) {
-	data, err := io.ReadAll(body)
+	data, err := body.Whole()
 	var msg sdk.Message
 	switch {
 	case ctx.Err() != nil:
@@ -71,7 +70,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	r := newReply(emit)
 	for i, b := range msg.Content {
 		r.open(int64(i), block{
-			kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
+			kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
 		}, b.Text+b.Thinking)
 	}
 	r.searches = msg.Usage.ServerToolUse.WebSearchRequests
@@ -97,7 +96,7 @@ func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map
 type block struct {
 	kind      string
 	text      strings.Builder // of text, of thinking, or of a call's arguments
-	signature string
+	signature []byte
 	data      string // of redacted thinking
 	id, tool  string
 	whole     string // arguments that came at once
@@ -113,7 +112,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 		r.emit(model.Delta{Usage: r.usage()})
 	case "content_block_start":
 		b := ev.ContentBlock
-		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
+		r.open(ev.Index, block{kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
 	case "content_block_delta":
 		r.add(ev.Index, ev.Delta)
 	case "message_delta":
@@ -140,7 +139,7 @@ func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
-	b.signature += d.Signature
+	b.signature = append(b.signature, d.Signature...)
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
 		b.citations = append(b.citations, raw)
 	}
@@ -200,7 +199,7 @@ func (b *block) part() (agent.Part, bool) {
 	case "text":
 		return agent.Part{Type: agent.PartText, Text: text, Raw: b.sources()}, text != ""
 	case "thinking":
-		return agent.Part{Type: agent.PartThinking, Text: text, Signature: b.signature}, text != "" || b.signature != ""
+		return agent.Part{Type: agent.PartThinking, Text: text, Signature: string(b.signature)}, text != "" || len(b.signature) > 0
 	case "redacted_thinking":
 		return agent.Part{Type: agent.PartThinking, Redacted: b.data}, b.data != ""
 	case "tool_use":

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -57,8 +56,8 @@ type reply struct {
 
 // takeWhole reads the answer of a server that does not stream: an event, or a list
 // of them.
-func (r *reply) takeWhole(body io.Reader) error {
-	data, err := io.ReadAll(body)
+func (r *reply) takeWhole(body *model.Body) error {
+	data, err := body.Whole()
 	if err != nil {
 		return err
 	}

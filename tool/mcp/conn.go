@@ -19,15 +19,22 @@ import (
 
 const (
 	maxMessage = 16 << 20 // bytes of one message of a server
+	// maxValues bounds the values in a message. Read into memory each takes several
+	// hundred bytes, however short it is written: 16 MiB of {} would take 3 GB.
+	maxValues = 500_000
 	// writeTime is how long a server may leave a message of ours unread.
 	writeTime = 10 * time.Second
 )
 
 var (
 	errTooLarge = fmt.Errorf("it sent a message of more than %d bytes", maxMessage)
+	errTooMany  = fmt.Errorf("it sent a message of more than %d values", maxValues)
 	errUnread   = fmt.Errorf("it did not read its input for %s", writeTime)
 	errHungUp   = errors.New("the connection is closed")
 )
+
+// tooMuch reports whether an error is that of a message that is not read.
+func tooMuch(err error) bool { return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) }
 
 // conn is a connection over a process' input and output, a message a line. The
 // SDK's own has no bound on writing, and ends at the first line that some
@@ -84,6 +91,9 @@ func (c *conn) next() (json.RawMessage, error) {
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
+		}
+		if crowded(line) {
+			return nil, errTooMany
 		}
 		if line[0] != '[' || json.Unmarshal(line, &c.queue) != nil {
 			return line, nil

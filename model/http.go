@@ -228,6 +228,28 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Kept counts the bytes that an adapter keeps of an answer and emits nothing of, such as
+// arguments and signatures. Whoever asks the model bounds what is emitted.
+type Kept int
+
+// keptPart is about what a part takes in memory beside what is written in it, in bytes.
+const keptPart = 300
+
+// Part counts a part, with so many bytes in it.
+func (k *Kept) Part(size int) { k.More(keptPart + size) }
+
+// More counts bytes that are added to a part.
+func (k *Kept) More(size int) { *k += Kept(size) }
+
+// Check returns an error if there are more than 16 MiB: the answer is to be given up, see
+// [Endpoint.Cut].
+func (k *Kept) Check() error {
+	if *k > maxWhole {
+		return errTooLong
+	}
+	return nil
+}
+
 // Whole reads an answer that comes at once, of at most 16 MiB.
 func (b *Body) Whole() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(b, maxWhole+1))

@@ -52,7 +52,7 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 		return errStopped
 	}
 	r.take(ev)
-	return nil
+	return r.kept.Check()
 }
 
 // readWhole reads the answer of a server that does not stream.
@@ -86,6 +86,7 @@ type reply struct {
 	at     map[int64]*block // the latest block of each index
 	stop   sdk.StopReason
 	why    string // of a refusal
+	kept   model.Kept
 	// The provider's own counts: input is what was neither read from the cache nor written to it.
 	input, cacheRead, cacheWrite, output, thinking, searches int64
 }
@@ -128,6 +129,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 
 // open begins a block. A server that numbers all its blocks 0 only ever adds to the latest.
 func (r *reply) open(index int64, b block, text string) {
+	r.kept.Part(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
 	r.blocks = append(r.blocks, &b)
 	r.at[index] = &b
 	r.write(&b, text)
@@ -136,9 +138,11 @@ func (r *reply) open(index int64, b block, text string) {
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	b := r.at[index]
 	if b == nil { // one that nobody began
+		r.kept.Part(0)
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
+	r.kept.More(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
 	b.signature = append(b.signature, d.Signature...)
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
 		b.citations = append(b.citations, raw)

@@ -1,11 +1,13 @@
 package mcp_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 )
 
@@ -19,6 +21,10 @@ func init() {
 	lists("crowd", strings.Repeat("{},", 600_000)+"{}")
 	lists("pit", `{"name":"good","inputSchema":{"type":"object"}},{"name":"deep","inputSchema":`+schema(strings.Repeat("[", 200)+strings.Repeat("]", 200))+`}`)
 	lists("loud", `{"name":"`+strings.Repeat("n", 1<<20)+`","inputSchema":3}`+strings.Repeat(`,{"name":"bad","inputSchema":3}`, 100))
+	servers["abyss"] = func() {
+		deep := `{"content":[],"structuredContent":{"x":` + strings.Repeat("[", 1500) + strings.Repeat("]", 1500) + `}}`
+		read(answer(map[string]string{"initialize": initialized, "tools/list": oneTool, "tools/call": deep}))
+	}
 	servers["heavy"] = func() {
 		heavy := `{"nextCursor":"more","tools":[{"name":"a","inputSchema":` + schema(`"`+strings.Repeat("x", 5<<20)+`"`) + `}]}`
 		read(answer(map[string]string{"initialize": initialized, "tools/list": heavy}))
@@ -56,4 +62,13 @@ func TestLogOfAList(t *testing.T) {
 	require.Contains(t, log, "MCP server writes too much, leaving lines out")
 	require.Less(t, strings.Count(log, "left out:"), 250)
 	require.Less(t, len(log), 100_000)
+}
+
+// An answer that can't be read for its depth ends its call at once.
+func TestDeepAnswer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	_, err := setup(t, "abyss", mcp.Options{}).call(ctx, "one", "")
+	require.ErrorContains(t, err, "the MCP server tickets was ended during the call: it sent a message that is nested more than 1000 levels deep")
+	require.ErrorIs(t, err, tool.ErrUnknown)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -22,6 +23,8 @@ const (
 	// maxValues bounds the values in a message. Read into memory each takes several
 	// hundred bytes, however short it is written: 16 MiB of {} would take 3 GB.
 	maxValues = 500_000
+	// maxLevels is how deep a message may be nested that the SDK reads.
+	maxLevels = 1000
 	// writeTime is how long a server may leave a message of ours unread.
 	writeTime = 10 * time.Second
 )
@@ -29,12 +32,15 @@ const (
 var (
 	errTooLarge = fmt.Errorf("it sent a message of more than %d bytes", maxMessage)
 	errTooMany  = fmt.Errorf("it sent a message of more than %d values", maxValues)
+	errTooDeep  = fmt.Errorf("it sent a message that is nested more than %d levels deep", maxLevels)
 	errUnread   = fmt.Errorf("it did not read its input for %s", writeTime)
 	errHungUp   = errors.New("the connection is closed")
 )
 
 // tooMuch reports whether an error is that of a message that is not read.
-func tooMuch(err error) bool { return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) }
+func tooMuch(err error) bool {
+	return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) || errors.Is(err, errTooDeep)
+}
 
 // conn is a connection over a process' input and output, a message a line. The
 // SDK's own has no bound on writing, and ends at the first line that some
@@ -75,6 +81,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		msg, err := jsonrpc.DecodeMessage(exact(raw))
 		if err == nil {
 			return msg, nil
+		}
+		if agent.JSONDepth(raw) > maxLevels {
+			return nil, c.breakOff(errTooDeep) // it may be an answer that somebody waits for
 		}
 		if !c.sieve.passes() {
 			continue

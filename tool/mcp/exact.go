@@ -70,7 +70,8 @@ func crowded(message []byte) bool {
 			i++
 		case c == '"':
 			quoted = !quoted
-		case !quoted && (c == ',' || c == '{' || c == '['):
+		case quoted:
+		case c == ',', (c == '{' || c == '[') && i+1 < len(message) && message[i+1] != c+2: // their ends are two on
 			values++
 		}
 	}

@@ -208,6 +208,9 @@ func (l *login) place(text string) (*url.URL, error) {
 	case u.Scheme == "http" && local(u.Hostname()) && !local(l.server.url.Hostname()) && (l.issuer == nil || !same(u, l.issuer)):
 		return nil, fmt.Errorf("%s is on this machine, and the server is not", cut(clean(text), maxShown))
 	}
+	if foreign(u) {
+		return nil, errForeign
+	}
 	return u, nil
 }
 

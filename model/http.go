@@ -92,10 +92,18 @@ func (e *Endpoint) Unreachable(err error, check string) error {
 }
 
 // Cut is the fault of an answer that ended before its end, after so many bytes
-// (see [Body]); err is nil where it ended without an error.
+// (see [Body]); err is nil where it ended without an error. An answer that was too long
+// ([Body], [Events]) is [agent.BadOutput] and is not asked for again.
 func (e *Endpoint) Cut(status int, bytes int64, err error) error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
+	}
+	if errors.Is(err, errTooLong) {
+		fault := e.Faultf(agent.FaultBadRequest, status, 0, "%s: the answer was given up after %d bytes: %v", e.name, bytes, err)
+		if f, ok := errors.AsType[*agent.Error](fault); ok {
+			f.Code = agent.BadOutput
+		}
+		return fault
 	}
 	return e.Faultf(timeoutOr(err, agent.FaultTransient), status, 0, "%s: the stream broke off after %d bytes: %v", e.name, bytes, err)
 }
@@ -178,8 +186,21 @@ func wait(n float64, unit time.Duration) time.Duration {
 	return time.Duration(min(n, float64(most/unit)) * float64(unit))
 }
 
+const (
+	// maxStream bounds an answer, in bytes. The longest replies of today's models come in
+	// some 50 MB: each token has an event of several hundred bytes around it.
+	maxStream = 128 << 20
+	// maxWhole bounds what is read into memory as one: a line or an event of a stream, or
+	// an answer that came at once. Decoded it takes many times that.
+	maxWhole = 16 << 20
+)
+
+// errTooLong is the error of an answer that is longer than any reply.
+var errTooLong = errors.New("it is too long")
+
 // Body is the body of an answer, counted as it comes. Every piece, whatever is in
-// it, is a sign of life: a stream in which only comments come is not dead.
+// it, is a sign of life: a stream in which only comments come is not dead. At most
+// 128 MiB are read.
 type Body struct {
 	io.ReadCloser
 	n    int64
@@ -201,7 +222,41 @@ func (b *Body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.emit(Delta{})
 	}
+	if b.n > maxStream {
+		return n, errTooLong
+	}
 	return n, err
+}
+
+// Kept counts the bytes that an adapter keeps of an answer and emits nothing of, such as
+// arguments and signatures. Whoever asks the model bounds what is emitted.
+type Kept int
+
+// keptPart is about what a part takes in memory beside what is written in it, in bytes.
+const keptPart = 300
+
+// Part counts a part, with so many bytes in it.
+func (k *Kept) Part(size int) { k.More(keptPart + size) }
+
+// More counts bytes that are added to a part.
+func (k *Kept) More(size int) { *k += Kept(size) }
+
+// Check returns an error if there are more than 16 MiB: the answer is to be given up, see
+// [Endpoint.Cut].
+func (k *Kept) Check() error {
+	if *k > maxWhole {
+		return errTooLong
+	}
+	return nil
+}
+
+// Whole reads an answer that comes at once, of at most 16 MiB.
+func (b *Body) Whole() ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(b, maxWhole+1))
+	if err == nil && len(data) > maxWhole {
+		return nil, errTooLong
+	}
+	return data, err
 }
 
 // Bytes is how many have come, for [Endpoint.Cut].

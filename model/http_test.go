@@ -274,3 +274,59 @@ func TestBody(t *testing.T) {
 		t.Errorf("closing gave %v; closed: %v", err, was.closed)
 	}
 }
+
+// A server that never ends is given up: whatever it sends would be kept in memory.
+func TestEndlessAnswers(t *testing.T) {
+	served := func(piece string) *model.Body {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := io.WriteString(w, piece); err != nil {
+					return
+				}
+			}
+		}))
+		t.Cleanup(s.Close)
+		res, err := http.Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return model.WatchBody(res, func(model.Delta) {})
+	}
+	take := func([]byte) error { return nil }
+	long := strings.Repeat("x", 64<<10)
+	for name, c := range map[string]struct {
+		piece string
+		most  int64
+		read  func(*model.Body) error
+	}{
+		"events": {"data: " + long + "\n\n", 129 << 20, func(b *model.Body) error { return model.Events(b, take) }},
+		"event":  {"data: " + long + "\n", 17 << 20, func(b *model.Body) error { return model.Events(b, take) }},
+		"line":   {"data: " + long, 17 << 20, func(b *model.Body) error { return model.Events(b, take) }},
+		"whole":  {"data: " + long, 17 << 20, func(b *model.Body) error { _, err := b.Whole(); return err }},
+	} {
+		body := served(c.piece)
+		err := c.read(body)
+		if err == nil || body.Bytes() > c.most {
+			t.Errorf("%s: got %v after %d bytes, want an error within %d", name, err, body.Bytes(), c.most)
+			continue
+		}
+		fault, ok := errors.AsType[*agent.Error](endpoint().Cut(200, 1234, err))
+		if !ok || fault.Code != agent.BadOutput || fault.Retryable || fault.Message != "gateway: the answer was given up after 1234 bytes: it is too long" {
+			t.Errorf("%s: got %v", name, fault)
+		}
+	}
+}
+
+// A line that comes in many pieces is looked at once: a million pieces would take minutes.
+func TestLineInPieces(t *testing.T) {
+	line := strings.Repeat("x", 1<<20)
+	var got []byte
+	err := model.Events(iotest.OneByteReader(strings.NewReader("data: "+line+"\r\n\r\n")), func(data []byte) error {
+		got = append(got, data...)
+		return nil
+	})
+	if err != nil || string(got) != line {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}

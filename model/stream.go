@@ -4,19 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 )
-
-// maxLine bounds a line of a stream, in bytes: an event is one line.
-const maxLine = 64 << 20
 
 // Events reads server-sent events: take is called with the data of each, and an error of
 // it ends the reading. Comments, names and blank events are passed over. Lines end as the
 // standard says, with a line feed, a carriage return or both, and a byte order mark may
-// stand before them. The last event needs no blank line behind it if it is whole.
+// stand before them. The last event needs no blank line behind it if it is whole. A line,
+// and an event, has at most 16 MiB.
 func Events(body io.Reader, take func(data []byte) error) error {
 	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, maxLine)
+	lines.Buffer(nil, maxWhole)
 	lines.Split((&splitter{}).split)
 	var data []byte
 	for first := true; lines.Scan(); first = false {
@@ -25,7 +24,9 @@ func Events(body io.Reader, take func(data []byte) error) error {
 			line = bytes.TrimPrefix(line, []byte("\ufeff"))
 		}
 		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = append(append(data, rest...), '\n')
+			if data = append(append(data, rest...), '\n'); len(data) > maxWhole {
+				return errTooLong
+			}
 		}
 		if event := bytes.TrimSpace(data); len(line) == 0 {
 			data = nil
@@ -37,7 +38,9 @@ func Events(body io.Reader, take func(data []byte) error) error {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return errTooLong
+	} else if err != nil {
 		return err
 	}
 	if event := bytes.TrimSpace(data); json.Valid(event) {
@@ -47,7 +50,10 @@ func Events(body io.Reader, take func(data []byte) error) error {
 }
 
 // splitter splits a stream into lines.
-type splitter struct{ returned bool } // the last line ended with a carriage return
+type splitter struct {
+	returned bool // the last line ended with a carriage return
+	seen     int  // bytes of the line that were looked at: it may come in many pieces
+}
 
 // split hands a line on as soon as its end is there: whether a line feed follows a
 // carriage return may be known only with the next event.
@@ -59,12 +65,15 @@ func (s *splitter) split(data []byte, atEOF bool) (advance int, line []byte, err
 		s.returned = false
 	}
 	rest := data[advance:]
-	switch i := bytes.IndexAny(rest, "\r\n"); {
-	case i >= 0:
+	seen := s.seen
+	s.seen = 0
+	switch i := seen + bytes.IndexAny(rest[seen:], "\r\n"); {
+	case i >= seen:
 		s.returned = rest[i] == '\r'
 		return advance + i + 1, rest[:i:i], nil
 	case atEOF && len(rest) > 0:
 		return len(data), rest, nil
 	}
+	s.seen = len(rest)
 	return advance, nil, nil
 }

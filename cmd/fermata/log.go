@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -24,7 +25,18 @@ func newLogger(w io.Writer, verbose bool) *zap.Logger {
 	encoder.EncodeLevel = zapcore.LowercaseLevelEncoder
 	encoder.StacktraceKey, encoder.CallerKey = zapcore.OmitKey, zapcore.OmitKey
 	encoder.ConsoleSeparator = " "
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(w)), level))
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(steady{w})), level))
+}
+
+// steady writes lines without what could steer a terminal: JSON escapes only a part of it.
+type steady struct{ io.Writer }
+
+// Write writes a line.
+func (s steady) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(s.Writer, story.Clean(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // slogger is the logger for those who speak slog.

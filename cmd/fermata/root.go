@@ -18,6 +18,7 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
 // cli is one invocation of the command.
@@ -215,8 +216,10 @@ func asksJSON(args []string) bool {
 	return slices.Contains(args, "--json") || slices.Contains(args, "--json=true")
 }
 
-// note tells people something beside the output.
-func (c *cli) note(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+// note tells people something beside the output. It may quote what a model's server says.
+func (c *cli) note(format string, args ...any) {
+	fmt.Fprintln(c.err, story.Clean(fmt.Sprintf(format, args...)))
+}
 
 // people prints a line of output that is for people alone.
 func (c *cli) people(format string, args ...any) {
@@ -226,4 +229,6 @@ func (c *cli) people(format string, args ...any) {
 }
 
 // print writes a line of output.
-func (c *cli) print(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+func (c *cli) print(format string, args ...any) {
+	fmt.Fprintln(c.out, story.Clean(fmt.Sprintf(format, args...)))
+}

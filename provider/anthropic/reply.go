@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -53,12 +52,12 @@ func (m *Model) takeEvent(status int, r *reply, data []byte) error {
 		return errStopped
 	}
 	r.take(ev)
-	return nil
+	return r.kept.Check()
 }
 
 // readWhole reads the answer of a server that does not stream.
 func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.Body, emit func(model.Delta)) (*model.Reply, error) {
-	data, err := io.ReadAll(body)
+	data, err := body.Whole()
 	var msg sdk.Message
 	switch {
 	case ctx.Err() != nil:
@@ -71,7 +70,7 @@ func (m *Model) readWhole(ctx context.Context, res *http.Response, body *model.B
 	r := newReply(emit)
 	for i, b := range msg.Content {
 		r.open(int64(i), block{
-			kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
+			kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: string(b.Input), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw()),
 		}, b.Text+b.Thinking)
 	}
 	r.searches = msg.Usage.ServerToolUse.WebSearchRequests
@@ -87,6 +86,7 @@ type reply struct {
 	at     map[int64]*block // the latest block of each index
 	stop   sdk.StopReason
 	why    string // of a refusal
+	kept   model.Kept
 	// The provider's own counts: input is what was neither read from the cache nor written to it.
 	input, cacheRead, cacheWrite, output, thinking, searches int64
 }
@@ -97,7 +97,7 @@ func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map
 type block struct {
 	kind      string
 	text      strings.Builder // of text, of thinking, or of a call's arguments
-	signature string
+	signature []byte
 	data      string // of redacted thinking
 	id, tool  string
 	whole     string // arguments that came at once
@@ -113,7 +113,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 		r.emit(model.Delta{Usage: r.usage()})
 	case "content_block_start":
 		b := ev.ContentBlock
-		r.open(ev.Index, block{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
+		r.open(ev.Index, block{kind: b.Type, signature: []byte(b.Signature), data: b.Data, id: b.ID, tool: b.Name, whole: b.JSON.Input.Raw(), raw: b.RawJSON(), citations: list(b.JSON.Citations.Raw())}, b.Text+b.Thinking)
 	case "content_block_delta":
 		r.add(ev.Index, ev.Delta)
 	case "message_delta":
@@ -129,6 +129,7 @@ func (r *reply) take(ev sdk.MessageStreamEventUnion) {
 
 // open begins a block. A server that numbers all its blocks 0 only ever adds to the latest.
 func (r *reply) open(index int64, b block, text string) {
+	r.kept.Part(len(b.raw) + len(b.whole) + len(b.signature) + len(b.data))
 	r.blocks = append(r.blocks, &b)
 	r.at[index] = &b
 	r.write(&b, text)
@@ -137,10 +138,12 @@ func (r *reply) open(index int64, b block, text string) {
 func (r *reply) add(index int64, d sdk.MessageStreamEventUnionDelta) {
 	b := r.at[index]
 	if b == nil { // one that nobody began
+		r.kept.Part(0)
 		b = &block{kind: strings.TrimSuffix(d.Type, "_delta")}
 		r.blocks, r.at[index] = append(r.blocks, b), b
 	}
-	b.signature += d.Signature
+	r.kept.More(len(d.Signature) + len(d.PartialJSON) + len(d.JSON.Citation.Raw()))
+	b.signature = append(b.signature, d.Signature...)
 	if raw := d.JSON.Citation.Raw(); d.Type == "citations_delta" && strings.HasPrefix(raw, "{") {
 		b.citations = append(b.citations, raw)
 	}
@@ -200,7 +203,7 @@ func (b *block) part() (agent.Part, bool) {
 	case "text":
 		return agent.Part{Type: agent.PartText, Text: text, Raw: b.sources()}, text != ""
 	case "thinking":
-		return agent.Part{Type: agent.PartThinking, Text: text, Signature: b.signature}, text != "" || b.signature != ""
+		return agent.Part{Type: agent.PartThinking, Text: text, Signature: string(b.signature)}, text != "" || len(b.signature) > 0
 	case "redacted_thinking":
 		return agent.Part{Type: agent.PartThinking, Redacted: b.data}, b.data != ""
 	case "tool_use":

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -53,12 +52,13 @@ type reply struct {
 	blocked genai.BlockedReason
 	why     string // of what was filtered
 	usage   usage
+	kept    model.Kept
 }
 
 // takeWhole reads the answer of a server that does not stream: an event, or a list
 // of them.
-func (r *reply) takeWhole(body io.Reader) error {
-	data, err := io.ReadAll(body)
+func (r *reply) takeWhole(body *model.Body) error {
+	data, err := body.Whole()
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (r *reply) takeData(data []byte) error {
 		}
 		r.finish, r.why = c.Finish, cmp.Or(c.Message, r.why)
 	}
-	return nil
+	return r.kept.Check()
 }
 
 // add adds a part. Its signature is of the thinking before it; where none was told
@@ -113,6 +113,7 @@ func (r *reply) add(p part) {
 		text = *p.Text
 	}
 	if p.Signature != "" {
+		r.kept.Part(len(p.Signature))
 		if last := r.last(agent.PartThinking); last != nil && last.Signature == "" && !p.Thought {
 			last.Signature = p.Signature
 		} else if !p.Thought {
@@ -121,6 +122,7 @@ func (r *reply) add(p part) {
 	}
 	switch {
 	case p.Call != nil:
+		r.kept.Part(len(p.Call.Args))
 		r.parts = append(r.parts, model.Call(p.Call.ID, p.Call.Name, strings.TrimPrefix(string(p.Call.Args), "null")))
 	case text != "" && p.Thought:
 		r.write(agent.PartThinking, text)

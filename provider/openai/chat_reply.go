@@ -24,6 +24,7 @@ type chatReply struct {
 	at       map[int64]*chatCall // the latest call of each index
 	finish   string
 	usage    agent.Usage
+	kept     model.Kept
 }
 
 // chatCall is a call in the making.
@@ -53,7 +54,7 @@ func (r *chatReply) take(data []byte) (bool, *problem, error) {
 			return false, p, nil
 		}
 	}
-	return false, nil, nil
+	return false, nil, r.kept.Check()
 }
 
 func (r *chatReply) takeWhole(data []byte) (*problem, error) {
@@ -123,6 +124,7 @@ func reasoning(extra map[string]respjson.Field) string {
 func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	c := r.going(d)
 	if c == nil || c.endsBefore(d) {
+		r.kept.Part(0)
 		c = &chatCall{}
 		r.calls = append(r.calls, c)
 		if r.at == nil {
@@ -132,6 +134,7 @@ func (r *chatReply) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	if d.JSON.Index.Valid() {
 		r.at[d.Index] = c
 	}
+	r.kept.More(len(d.Function.Arguments))
 	c.id, c.tool = cmp.Or(c.id, d.ID), cmp.Or(c.tool, d.Function.Name)
 	c.arguments.WriteString(d.Function.Arguments)
 }

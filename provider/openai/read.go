@@ -76,8 +76,8 @@ func follow(body io.Reader, into assembler) (p *problem, err error) {
 }
 
 // readWhole reads the answer of a server that does not stream.
-func readWhole(body io.Reader, into assembler) (*problem, error) {
-	data, err := io.ReadAll(body)
+func readWhole(body *model.Body, into assembler) (*problem, error) {
+	data, err := body.Whole()
 	if err != nil {
 		return nil, err
 	}

@@ -152,6 +152,7 @@ type responseReply struct {
 	refused  bool
 	searches int64
 	end      *responses.Response // the last event's
+	kept     model.Kept
 }
 
 // spot is where something was heard: servers that imitate the form tell thoughts and texts
@@ -196,7 +197,7 @@ func (r *responseReply) take(data []byte) (bool, *problem, error) {
 	case "response.failed", "response.cancelled":
 		return true, responseProblem(ev.Response), nil
 	}
-	return false, nil, nil
+	return false, nil, r.kept.Check()
 }
 
 func (r *responseReply) takeWhole(data []byte) (*problem, error) {
@@ -229,6 +230,7 @@ func (r *responseReply) itemsOf(whole responses.Response) {
 }
 
 func (r *responseReply) item(index int64, item responses.ResponseOutputItemUnion) {
+	r.kept.Part(len(item.RawJSON()))
 	var says model.Delta
 	signature := ""
 	switch item.Type {
@@ -286,6 +288,7 @@ func (r *responseReply) hear(index int64, d model.Delta) {
 	}
 	at := spot{index, d.Thinking != ""}
 	if r.heard[at] == nil {
+		r.kept.Part(0)
 		r.heard[at] = &words{}
 	}
 	r.heard[at].add(d)

@@ -209,8 +209,8 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 		return tool.Refuse("the MCP server %s refused: %s", s.name, t.said())
 	case status >= 300:
 		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
-	case errors.Is(err, errTooLarge):
-		return fail("the MCP server %s was cut off %s: %w%s", s.name, when, errTooLarge, doubt)
+	case tooMuch(err):
+		return fail("the MCP server %s was cut off %s: %w%s", s.name, when, err, doubt)
 	case t.stayed() && errors.Is(t.failure(), syscall.ECONNREFUSED):
 		return away{fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)}
 	case t.stayed() && t.failure() != nil:

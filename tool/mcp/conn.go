@@ -13,21 +13,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
 	maxMessage = 16 << 20 // bytes of one message of a server
+	// maxValues bounds the values in a message. Read into memory each takes several
+	// hundred bytes, however short it is written: 16 MiB of {} would take 3 GB.
+	maxValues = 500_000
+	// maxLevels is how deep a message may be nested that the SDK reads.
+	maxLevels = 1000
 	// writeTime is how long a server may leave a message of ours unread.
 	writeTime = 10 * time.Second
 )
 
 var (
 	errTooLarge = fmt.Errorf("it sent a message of more than %d bytes", maxMessage)
+	errTooMany  = fmt.Errorf("it sent a message of more than %d values", maxValues)
+	errTooDeep  = fmt.Errorf("it sent a message that is nested more than %d levels deep", maxLevels)
 	errUnread   = fmt.Errorf("it did not read its input for %s", writeTime)
 	errHungUp   = errors.New("the connection is closed")
 )
+
+// tooMuch reports whether an error is that of a message that is not read.
+func tooMuch(err error) bool {
+	return errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) || errors.Is(err, errTooDeep)
+}
 
 // conn is a connection over a process' input and output, a message a line. The
 // SDK's own has no bound on writing, and ends at the first line that some
@@ -69,6 +82,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if err == nil {
 			return msg, nil
 		}
+		if agent.JSONDepth(raw) > maxLevels {
+			return nil, c.breakOff(errTooDeep) // it may be an answer that somebody waits for
+		}
 		if !c.sieve.passes() {
 			continue
 		}
@@ -84,6 +100,9 @@ func (c *conn) next() (json.RawMessage, error) {
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
+		}
+		if crowded(line) {
+			return nil, errTooMany
 		}
 		if line[0] != '[' || json.Unmarshal(line, &c.queue) != nil {
 			return line, nil

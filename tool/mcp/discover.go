@@ -208,6 +208,9 @@ func (l *login) place(text string) (*url.URL, error) {
 	case u.Scheme == "http" && local(u.Hostname()) && !local(l.server.url.Hostname()) && (l.issuer == nil || !same(u, l.issuer)):
 		return nil, fmt.Errorf("%s is on this machine, and the server is not", cut(clean(text), maxShown))
 	}
+	if foreign(u) {
+		return nil, errForeign
+	}
 	return u, nil
 }
 
@@ -358,6 +361,19 @@ func (s *Server) abroad() *http.Client {
 	}
 }
 
+// inner are networks beside the private ones that lead inside: that of carriers, where some
+// clouds have their metadata (100.100.100.200, 192.0.0.192), and those of IPv6 that have an
+// address of IPv4 in them, which may be an inner one.
+var inner = []netip.Prefix{
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// translated are addresses of IPv4 as a network of IPv6 alone has them (RFC 6052).
+var translated = netip.MustParsePrefix("64:ff9b::/96")
+
 // outer refuses addresses of inner networks, and of this machine unless the server is on it.
 func (s *Server) outer(_, addr string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(addr)
@@ -365,10 +381,13 @@ func (s *Server) outer(_, addr string, _ syscall.RawConn) error {
 		return err
 	}
 	ip := at.Addr().Unmap()
+	if raw := ip.As16(); translated.Contains(ip) {
+		ip = netip.AddrFrom4([4]byte(raw[12:]))
+	}
 	if ip.IsLoopback() && local(s.url.Hostname()) {
 		return nil
 	}
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return fmt.Errorf("%s is on an inner network, and only the server names it; name it as the issuer if that is right", ip)
 	}
 	return nil

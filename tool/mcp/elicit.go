@@ -76,6 +76,9 @@ func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 		if page.User != nil {
 			return want{}, errors.New("it asks to open a page whose URL has a user in it, which people take for the host")
 		}
+		if foreign(page) {
+			return want{}, errForeign
+		}
 		w.URL = s.said(page.String())
 	case p.Mode != "" && p.Mode != "form":
 		return want{}, fmt.Errorf("it asks in the mode %q, which is unknown", cut(clean(p.Mode), maxShown))
@@ -89,6 +92,14 @@ func (s *Server) wantOf(id string, p *sdk.ElicitParams) (want, error) {
 		w.Message = "The MCP server " + s.name + " asks."
 	}
 	return w, nil
+}
+
+var errForeign = errors.New("it names a page whose host is not written in ASCII: people could take it for another; such a host begins with xn--")
+
+// foreign reports whether a host has characters that look like others, or turn the
+// direction of writing.
+func foreign(page *url.URL) bool {
+	return strings.ContainsFunc(page.Host, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 // form is what the protocol allows as one: named fields with plain values.

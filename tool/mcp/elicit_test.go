@@ -66,4 +66,8 @@ func TestPagesAreToldByTheirHost(t *testing.T) {
 		_, err = s.wantOf("a", &sdk.ElicitParams{Message: "Sign in.", URL: page})
 		require.EqualError(t, err, "it asks to open a page whose URL has a user in it, which people take for the host", page)
 	}
+	for _, page := range []string{"https://b\u0430nk.example/", "https://bank.example\u202emoc.live/"} {
+		_, err := s.wantOf("", &sdk.ElicitParams{Mode: "url", URL: page})
+		require.ErrorContains(t, err, "is not written in ASCII", page)
+	}
 }

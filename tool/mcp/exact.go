@@ -57,17 +57,39 @@ func exact(message []byte) []byte {
 	return out
 }
 
+// crowded reports whether a message has more values than [maxValues]. What is no JSON may
+// be counted wrong: nobody reads it.
+func crowded(message []byte) bool {
+	if len(message) < maxValues {
+		return false
+	}
+	values, quoted := 0, false
+	for i := 0; i < len(message); i++ {
+		switch c := message[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',', (c == '{' || c == '[') && i+1 < len(message) && message[i+1] != c+2: // their ends are two on
+			values++
+		}
+	}
+	return values > maxValues
+}
+
 // exactEvents is a stream of events whose messages are made [exact], each of which stands
 // on one line, as all servers write them.
 type exactEvents struct {
 	io.Closer
 	lines *bufio.Reader
+	trip  *trip
 	rest  []byte
 	err   error
 }
 
-func exactStream(body io.ReadCloser) io.ReadCloser {
-	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10)}
+func exactStream(body io.ReadCloser, t *trip) io.ReadCloser {
+	return &exactEvents{Closer: body, lines: bufio.NewReaderSize(body, 64<<10), trip: t}
 }
 
 // Read is as [io.Reader] wants it.
@@ -95,7 +117,10 @@ func (e *exactEvents) next() (line []byte, err error) {
 			return line, nil
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && err == nil {
-			if message := bytes.TrimSpace(data); len(message) > 0 {
+			if message := bytes.TrimSpace(data); crowded(message) {
+				e.trip.fail(errTooMany)
+				return nil, errTooMany
+			} else if len(message) > 0 {
 				if full := exact(message); len(full) != len(message) {
 					line = append(append([]byte("data: "), full...), '\n')
 				}

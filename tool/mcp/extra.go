@@ -86,11 +86,16 @@ func catalog(prompts []*sdk.Prompt) string {
 
 func promptPages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Prompt, error) {
 	var prompts []*sdk.Prompt
-	params := &sdk.ListPromptsParams{}
+	params, size := &sdk.ListPromptsParams{}, 0
 	for range maxPages {
 		page, err := session.ListPrompts(ctx, params)
 		if err != nil {
 			return nil, err
+		}
+		for _, p := range page.Prompts {
+			if size += sizeOf(p); size > maxMessage {
+				return nil, fmt.Errorf("its list of prompts has more than %d bytes", maxMessage)
+			}
 		}
 		if prompts = append(prompts, page.Prompts...); page.NextCursor == "" || len(prompts) > maxTools {
 			return prompts, nil

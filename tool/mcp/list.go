@@ -93,11 +93,16 @@ var errListTime = errors.New("the time to list is up")
 // pages collects what the server lists, up to bounds: it is free to go on for ever.
 func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
 	var tools []*sdk.Tool
-	params := &sdk.ListToolsParams{}
+	params, size := &sdk.ListToolsParams{}, 0
 	for range maxPages {
 		page, err := session.ListTools(ctx, params)
 		if err != nil {
 			return nil, err
+		}
+		for _, t := range page.Tools {
+			if size += lean(t); size > maxMessage {
+				return nil, fmt.Errorf("its list of tools has more than %d bytes", maxMessage)
+			}
 		}
 		if tools = append(tools, page.Tools...); len(tools) > maxTools {
 			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
@@ -108,6 +113,24 @@ func pages(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error)
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
 	return nil, fmt.Errorf("it lists more than %d pages of tools", maxPages)
+}
+
+// lean leaves of a tool what is read of it, its schema as JSON, which takes a small part of
+// what it takes as values, and returns its size in bytes.
+func lean(t *sdk.Tool) int {
+	if t == nil {
+		return 0
+	}
+	if raw, err := json.Marshal(t.InputSchema); err == nil && t.InputSchema != nil {
+		t.InputSchema = json.RawMessage(raw)
+	}
+	t.OutputSchema, t.Meta, t.Icons = nil, nil, nil
+	return sizeOf(t)
+}
+
+func sizeOf(v any) int {
+	raw, _ := json.Marshal(v) // out of JSON
+	return len(raw)
 }
 
 // specs translates tools and says what each full name is to the server.
@@ -125,9 +148,9 @@ func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) 
 			_, twice := names[name]
 			switch {
 			case agent.CheckTool(name) != nil || t.Name == "":
-				s.log.Warn("MCP tool left out: no model may call it by its name", "tool", cut(t.Name, maxShown))
+				s.leftOut("no model may call it by its name", "tool", cut(t.Name, maxShown))
 			case twice:
-				s.log.Warn("MCP tool left out: another one has its name", "tool", cut(t.Name, maxShown), "name", name)
+				s.leftOut("another one has its name", "tool", cut(t.Name, maxShown), "name", name)
 			default:
 				names[name], full[i] = t.Name, name
 			}
@@ -141,15 +164,22 @@ func (s *Server) specs(tools []*sdk.Tool) ([]agent.ToolSpec, map[string]string) 
 		spec, err := s.spec(full[i], t)
 		if err != nil {
 			delete(names, full[i])
-			s.log.Warn("MCP tool left out: "+err.Error(), "tool", t.Name)
+			s.leftOut(err.Error(), "tool", cut(t.Name, maxShown))
 			continue
 		}
-		if full[i] != s.name+tool.Separator+t.Name {
+		if full[i] != s.name+tool.Separator+t.Name && s.sieve.passes() {
 			s.log.Info("MCP tool renamed", "tool", cut(t.Name, maxShown), "name", full[i])
 		}
 		specs = append(specs, spec)
 	}
 	return specs, names
+}
+
+// leftOut logs why a tool is left out: a server may list a thousand, in each call anew.
+func (s *Server) leftOut(why string, about ...any) {
+	if s.sieve.passes() {
+		s.log.Warn("MCP tool left out: "+why, about...)
+	}
 }
 
 func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
@@ -165,6 +195,8 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 		return agent.ToolSpec{}, errors.New("its schema is not that of an object")
 	case len(input) > maxSchema:
 		return agent.ToolSpec{}, fmt.Errorf("its schema has more than %d bytes", maxSchema)
+	case agent.JSONDepth(input) > agent.MaxWrittenDepth:
+		return agent.ToolSpec{}, fmt.Errorf("its schema is nested more than %d levels deep", agent.MaxWrittenDepth)
 	}
 	title := t.Title
 	if title == "" && t.Annotations != nil {

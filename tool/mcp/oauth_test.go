@@ -263,6 +263,7 @@ func TestHostileMetadata(t *testing.T) {
 		"is http:// on another machine": `{"resource":"URL/mcp","authorization_servers":["http://login.example.com"]}`,
 		"has a user or a password":      `{"resource":"URL/mcp","authorization_servers":["https://a:b@login.example.com"]}`,
 		"is on an inner network":        `{"resource":"URL/mcp","authorization_servers":["https://169.254.169.254"]}`,
+		"is not written in ASCII":       `{"resource":"URL/mcp","authorization_servers":["https://login.b\u0430nk.example"]}`,
 		"can't be read":                 `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		t.Run(says, func(t *testing.T) {

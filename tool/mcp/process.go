@@ -216,7 +216,7 @@ func (p *process) ending(when string) string {
 		p.stop()
 	}
 	switch {
-	case errors.Is(reason, errTooLarge), errors.Is(reason, errUnread):
+	case tooMuch(reason), errors.Is(reason, errUnread):
 		return fmt.Sprintf("was ended %s: %v", when, reason)
 	case byItself:
 		return fmt.Sprintf("ended %s (%s)", when, p.status())

@@ -80,6 +80,7 @@ type Server struct {
 	opts    Options
 	hidden  curtain
 	log     *slog.Logger
+	sieve   sieve // for lines of what is listed
 	fault   error // see Err
 	// alive ends with Close, and what is under way over HTTP with it. Calls of a
 	// process end with that.
@@ -169,6 +170,7 @@ func (s *Server) hide(headers map[string]string) {
 		handler = s.opts.Logger.Handler()
 	}
 	s.log = slog.New(discreet{handler, &s.hidden}).With("mcp", s.name)
+	s.sieve.log = s.log
 }
 
 // address reads a URL that may be spoken to.

@@ -189,6 +189,9 @@ func (s *stream) copy(body io.Reader) (any bool) {
 func (s *stream) pass(data []byte, id string) bool {
 	var line bytes.Buffer
 	line.WriteString("data: ")
+	if crowded(data) {
+		return false
+	}
 	if _, err := jsonrpc.DecodeMessage(data); err != nil || json.Compact(&line, data) != nil {
 		return false
 	}

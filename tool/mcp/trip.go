@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 )
@@ -58,7 +57,7 @@ func (t *trip) end() { t.note(func() { t.over = true }) }
 func (t *trip) fail(err error) {
 	t.note(func() {
 		t.err = err
-		if errors.Is(err, errTooLarge) && t.cancel != nil {
+		if tooMuch(err) && t.cancel != nil {
 			t.cancel(err)
 		}
 	})

@@ -262,7 +262,7 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.arrive(resp.StatusCode, resp.Status)
 		resp.Body = &bounded{ReadCloser: resp.Body, room: maxMessage, trip: waiting}
 		if kind == "text/event-stream" {
-			resp.Body = exactStream(resp.Body)
+			resp.Body = exactStream(resp.Body, waiting)
 		}
 	}
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *courier) lasting(req *http.Request) (*http.Response, error) {
 		t.fail(err)
 		return nil, err
 	}
-	resp.Body = &closing{exactStream(resp.Body), cancel}
+	resp.Body = &closing{exactStream(resp.Body, t), cancel}
 	return resp, nil
 }
 
@@ -326,8 +326,11 @@ func refused(s *Server, t *trip, resp *http.Response, kind string) {
 func whole(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
 	resp.Body.Close()
-	if len(body) > maxMessage {
+	switch {
+	case len(body) > maxMessage:
 		return errTooLarge
+	case crowded(body):
+		return errTooMany
 	}
 	if err == nil && len(body) > 0 {
 		_, err = jsonrpc.DecodeMessage(body)

@@ -303,6 +303,8 @@ func TestAbsurdAnswersOverHTTP(t *testing.T) {
 		"huge":    {reply("application/json", `{"jsonrpc":"2.0","id":3,"result":{"content":"`+huge+`"}}`), "the MCP server tickets was cut off during the call: it sent a message of more than 16777216 bytes" + doubt},
 		"flood":   {reply("text/event-stream", "data: "+huge+"\n\n"), "the MCP server tickets was cut off during the call: it sent a message of more than 16777216 bytes" + doubt},
 		"many":    {reply("text/event-stream", strings.Repeat(`data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"`+strings.Repeat("x", 1<<20)+`"}}`+"\n\n", 17)), "the MCP server tickets was cut off during the call: "},
+		"values":  {reply("application/json", `{"jsonrpc":"2.0","id":3,"result":{"content":[`+strings.Repeat("{},", 1<<20)+`{}]}}`), "the MCP server tickets was cut off during the call: it sent a message of more than 500000 values" + doubt},
+		"crowd":   {reply("text/event-stream", `data: {"jsonrpc":"2.0","id":3,"result":{"content":[`+strings.Repeat("{},", 1<<20)+`{}]}}`+"\n\n"), "the MCP server tickets was cut off during the call: it sent a message of more than 500000 values" + doubt},
 		"garbage": {reply("application/json", "garbage"), "the connection to the MCP server tickets broke during the call: "},
 		"empty":   {reply("text/event-stream", ""), "the MCP server tickets does not answer as it should: "},
 		"gateway": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "try later", http.StatusBadGateway) }, "the MCP server tickets failed during the call: 502 Bad Gateway: try later" + doubt},

@@ -288,7 +288,7 @@ func (t *Teller) End(o *agent.Outcome) {
 func (t *Teller) Note(format string, args ...any) { t.note(format, args...) }
 
 func (t *Teller) note(format string, args ...any) {
-	t.line("%s%s%s", t.style.dim, fmt.Sprintf(format, args...), t.style.off)
+	t.line("%s%s%s", t.style.dim, Clean(fmt.Sprintf(format, args...)), t.style.off)
 }
 
 func (t *Teller) line(format string, args ...any) {

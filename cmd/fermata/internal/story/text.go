@@ -19,7 +19,7 @@ func Clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return -1
 		}
 		return r

@@ -38,6 +38,9 @@ func (c call) read(ctx context.Context, res *http.Response, emit func(model.Delt
 		if err != nil {
 			return nil, err
 		}
+		if err := r.kept.Check(); err != nil {
+			return nil, c.Cut(res.StatusCode, body.Bytes(), err)
+		}
 		if whole {
 			return c.finished(res.StatusCode, r)
 		}
@@ -82,6 +85,7 @@ type reply struct {
 	at     map[int]*piece
 	stop   string
 	usage  agent.Usage
+	kept   model.Kept
 }
 
 func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map[int]*piece{}} }
@@ -90,8 +94,8 @@ func newReply(emit func(model.Delta)) *reply { return &reply{emit: emit, at: map
 type piece struct {
 	kind      agent.PartType
 	text      strings.Builder // of text, of thinking, or of a call's arguments
-	signature string
-	redacted  string
+	signature strings.Builder
+	redacted  strings.Builder
 	id, tool  string
 }
 
@@ -100,6 +104,7 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 	case "contentBlockStart":
 		if use := ev.Start.Use; use != nil {
 			p := r.piece(ev.Index, agent.PartCall)
+			r.kept.More(len(use.ID) + len(use.Name))
 			p.id, p.tool = use.ID, use.Name
 		}
 	case "contentBlockDelta":
@@ -118,11 +123,13 @@ func (r *reply) take(kind string, ev event) (whole bool) {
 func (r *reply) add(ev event) {
 	switch d := ev.Delta; {
 	case d.Use != nil:
+		r.kept.More(len(d.Use.Input))
 		r.piece(ev.Index, agent.PartCall).text.WriteString(d.Use.Input)
 	case d.Reasoning != nil:
 		p := r.piece(ev.Index, agent.PartThinking)
-		p.signature += d.Reasoning.Signature
-		p.redacted += d.Reasoning.Redacted
+		r.kept.More(len(d.Reasoning.Signature) + len(d.Reasoning.Redacted))
+		p.signature.WriteString(d.Reasoning.Signature)
+		p.redacted.WriteString(d.Reasoning.Redacted)
 		p.text.WriteString(d.Reasoning.Text)
 		if d.Reasoning.Text != "" {
 			r.emit(model.Delta{Thinking: d.Reasoning.Text})
@@ -137,6 +144,7 @@ func (r *reply) add(ev event) {
 func (r *reply) piece(index int, kind agent.PartType) *piece {
 	p := r.at[index]
 	if p == nil || p.kind != kind {
+		r.kept.Part(0)
 		p = &piece{kind: kind}
 		r.blocks, r.at[index] = append(r.blocks, p), p
 	}
@@ -164,11 +172,11 @@ func (p *piece) parts() []agent.Part {
 		return []agent.Part{{Type: agent.PartText, Text: text}}
 	}
 	var parts []agent.Part
-	if text != "" || p.signature != "" {
-		parts = append(parts, agent.Part{Type: agent.PartThinking, Text: text, Signature: p.signature})
+	if signature := p.signature.String(); text != "" || signature != "" {
+		parts = append(parts, agent.Part{Type: agent.PartThinking, Text: text, Signature: signature})
 	}
-	if p.redacted != "" {
-		parts = append(parts, agent.Part{Type: agent.PartThinking, Redacted: p.redacted})
+	if redacted := p.redacted.String(); redacted != "" {
+		parts = append(parts, agent.Part{Type: agent.PartThinking, Redacted: redacted})
 	}
 	return parts
 }

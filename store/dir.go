@@ -316,7 +316,8 @@ func (d *Dir) replace(path string, data []byte) error {
 	}
 	defer os.Remove(f.Name()) // gone already where all went well
 	_, err = f.Write(data)
-	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
+	now := time.Now() // a system may give a file a time of some milliseconds ago, and DeleteChunk would take it for an old one
+	if err = cmp.Or(err, os.Chtimes(f.Name(), now, now), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {

@@ -38,6 +38,18 @@ func TestDirIsAStore(t *testing.T) {
 	})
 }
 
+// A chunk is as young as its put, though a system may give its file a time of some
+// milliseconds ago: else a collection would take it for one from before.
+func TestAChunkIsNoOlderThanItsPut(t *testing.T) {
+	d, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	before := time.Now()
+	require.NoError(t, d.PutChunk(t.Context(), "00-11", []byte("x")))
+	deleted, err := d.DeleteChunk(t.Context(), "00-11", before)
+	require.NoError(t, err)
+	require.False(t, deleted)
+}
+
 // A folder that is away, or in whose place another one stands, is no empty store: nothing
 // that is missing in it is called deleted, and nothing is made there.
 func TestAFolderThatIsAwayIsNoEmptyStore(t *testing.T) {

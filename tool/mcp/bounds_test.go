@@ -34,7 +34,7 @@ func init() {
 // What a server lists takes little of the worker's memory, whatever it lists.
 func TestListsTakeLittleMemory(t *testing.T) {
 	for kind, words := range map[string]string{
-		"crowd": "it sent a message of more than 500000 values",
+		"crowd": "it sent a message of more than 200000 values",
 		"heavy": "its list of tools has more than 16777216 bytes",
 	} {
 		_, err := setup(t, kind, mcp.Options{}).List(t.Context())

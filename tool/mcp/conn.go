@@ -22,7 +22,7 @@ const (
 	maxMessage = 16 << 20 // bytes of one message of a server
 	// maxValues bounds the values in a message. Read into memory each takes several
 	// hundred bytes, however short it is written: 16 MiB of {} would take 3 GB.
-	maxValues = 500_000
+	maxValues = 200_000
 	// maxLevels is how deep a message may be nested that the SDK reads.
 	maxLevels = 1000
 	// writeTime is how long a server may leave a message of ours unread.

@@ -69,7 +69,7 @@
 // list to be kept. A tool that it does not list any more when it is called is refused
 // and nothing is done.
 //
-// A message has at most 16 MiB and 500,000 values; an answer with all that precedes it, and
+// A message has at most 16 MiB and 200,000 values; an answer with all that precedes it, and
 // a list on all its pages, have at most 16 MiB.
 //
 // A call hands the runtime's idempotency key on in _meta, under [KeyMeta].

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -152,7 +153,7 @@ func (c *cli) devWorker(ctx context.Context, s *server, f *agentsfile.File) erro
 	}
 	s.embedded.Open()
 	c.introduceWorker(f)
-	c.people("try        fermata run %s \"…\"%s in another terminal; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), s.addr)
+	c.people("try        fermata run %s \"…\"%s in another terminal%s; temporal workflow list --address %s", f.Agents[0].Name, c.dataFlag(), c.withStore(), s.addr)
 	c.ready(s, f)
 	c.people("ready      Ctrl-C stops")
 	<-ctx.Done()
@@ -179,6 +180,19 @@ func (c *cli) dataFlag() string {
 		return ""
 	}
 	return " --data " + c.data
+}
+
+// withStore is what other commands need to find a store that was named. A URL may have a
+// password in it.
+func (c *cli) withStore() string {
+	switch place := cmp.Or(c.store, os.Getenv(storeVariable)); {
+	case place == "":
+		return ""
+	case folderOf(place) == "":
+		return " with the same " + storeVariable
+	default:
+		return " with --store " + shellWord(place)
+	}
 }
 
 func (c *cli) introduceWorker(f *agentsfile.File) {

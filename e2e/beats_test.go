@@ -19,6 +19,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -68,6 +69,7 @@ func TestACallThatTakesLongSendsFewHeartbeats(t *testing.T) {
 // A worker that falls silent in a model call is the run's to count, and not the server's:
 // the run hears that it was lost, waits, and begins the call anew.
 func TestARunCountsTheWorkersThatItsCallLoses(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s, g := on(t, shared(t)), newGate()
 	var silent atomic.Bool

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/tool"
@@ -34,6 +35,7 @@ func (s *stage) historyBytes(t *testing.T, session, execution string) (n int) {
 // What people are asked below costs the run above next to nothing: the arguments of 64
 // calls stand in the run that asks, and whoever decides reads them there.
 func TestApprovalsBelowAreCheapAbove(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const calls, long, most = 64, 10_000, 100_000
 	s := on(t, shared(t))

@@ -12,12 +12,14 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
 // A run that rests in its first task, whose worker is lost before the server hears of it,
 // begins anew as if nothing had been: it has stored nothing that it would take for another's.
 func TestAFirstTaskThatIsLost(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		def  agent.Definition

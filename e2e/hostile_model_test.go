@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/worker"
@@ -155,6 +156,7 @@ func (s *stage) results(t *testing.T, run *client.Run) (list []*agent.ToolResult
 // A model that streams without end is given up for its length, or for its time; one
 // that streams 200,000 signs of life and then answers is heard.
 func TestHostileStream(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s := hostile(t)
 	s.staff(t, stream(func(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {

@@ -89,6 +89,7 @@ func (s *stage) start(t *testing.T, arg any) (*client.Run, error) {
 // What is too large is refused where it is said, with a code, or at the run and
 // shown there; the run takes no notice of it otherwise.
 func TestHostilePayloads(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s, run, open := asking(t)
 	ctx, big := t.Context(), strings.Repeat("x", fiveMB)

@@ -226,6 +226,7 @@ func (s *stage) ask(t *testing.T, run *client.Run, some int) (answers func() int
 // 1,000 sends at once from 50 sides, half by update, half by signal: each is taken
 // once or refused with a code, while others ask how the run stands.
 func TestHostileSends(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const speakers, each = 50, 20
 	s, notes, beat := hostile(t), &tally{calls: map[string]int{}}, make(chan struct{}, 1)

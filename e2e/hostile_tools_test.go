@@ -116,6 +116,7 @@ func TestHostileTools(t *testing.T) {
 // An agent that gives work to itself is told where it ends: eight below one another,
 // and a name of 255 bytes.
 func TestHostileDescent(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	s := hostile(t)
 	long := strings.Repeat("n", 32)

@@ -151,6 +151,7 @@ func TestKilledWhileSuspended(t *testing.T) {
 // A tree that is being stopped ends with every agent's handoff, though its workers
 // are killed while they sum up and drain (HX-84).
 func TestKilledWhileStopping(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	var all sync.WaitGroup
 	for seed := range uint64(3) {

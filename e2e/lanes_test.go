@@ -14,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
@@ -161,6 +162,7 @@ func TestAStoreThatHangsKeepsNobodyElseWaiting(t *testing.T) {
 // being stored. A call beyond the lane's slots waits on the lane's queue, and is made when
 // one is free.
 func TestBusyToolsKeepNoRunWaiting(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const slots = 2
 	s := on(t, shared(t))

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/tool"
@@ -109,6 +110,7 @@ func TestRatedCallsOfALongRunMoveNoLog(t *testing.T) {
 // However calls come to the process that makes them, all together begin no more often than
 // the rate allows.
 func TestCallsThatAreMadeNearKeepTheRate(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const perSecond, runs, turns = 5, 4, 5
 	s, m := on(t, shared(t)), &scribe{turns: turns}

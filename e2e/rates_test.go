@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/worker"
@@ -139,6 +140,7 @@ func TestCallsAtOnce(t *testing.T) {
 
 // All workers together begin not more calls in a second than they may.
 func TestCallsASecond(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	const perSecond, runs = 10, 40
 	s, g := on(t, shared(t)), newGate()

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/openai"
 	"github.com/fermata-agents/fermata/tool"
@@ -106,6 +107,7 @@ func (n *narrow) answer(last string) string {
 // 100,000 tokens: the run goes on, no request is over the window, no call is torn
 // from its result, and the transcript has every word (HA-80, HA-82, HA-85).
 func TestAConversationOverTheWindow(t *testing.T) {
+	testenv.Long(t)
 	t.Parallel()
 	n := &narrow{}
 	server := httptest.NewServer(n)

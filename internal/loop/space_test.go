@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/testenv"
 )
 
 // written is the length of a value in JSON.
@@ -257,9 +258,13 @@ func (p *stuffed) carry(t *testing.T) {
 // execution, its state could go along.
 func TestWhateverComesCanBeCarriedOver(t *testing.T) {
 	t.Parallel()
+	most := 20
+	if testenv.All() {
+		most = 60 // half a minute
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := stuff(t)
-		for range rapid.IntRange(10, 60).Draw(t, "steps") {
+		for range rapid.IntRange(10, most).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "near") == 0 {
 				p.full, p.near = true, true
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 	"github.com/fermata-agents/fermata/tool"
@@ -141,7 +140,6 @@ func TestInterruptATool(t *testing.T) {
 // Of 50 resumes at once one wins; the others learn how the run stands; the history
 // has one acceptance and one event (HL-40, HL-41, HX-32, HX-33, OA-32, PA-21).
 func TestFiftyResumes(t *testing.T) {
-	testenv.Long(t)
 	t.Parallel()
 	s := setup(t, agent.Definition{}, testsuite.NewScript(testsuite.Reply{Text: "slow", Delay: 2 * time.Second}))
 	run := s.begin(t, "go", nil)

@@ -211,10 +211,8 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 		return tool.Refuse("the MCP server %s refused: %s", s.name, words)
 	case tooMuch(err):
 		return fail("the MCP server %s was cut off %s: %w%s", s.name, when, err, doubt)
-	case t.stayed() && errors.Is(t.failure(), syscall.ECONNREFUSED):
-		return away{fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)}
 	case t.stayed() && t.failure() != nil:
-		return fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), words)
+		return s.unreached(t.failure())
 	case t.stayed():
 		return forgotten{fmt.Errorf("the MCP server %s has no connection: %s", s.name, words)}
 	}
@@ -224,6 +222,15 @@ func (s *Server) astray(l *link, t *trip, err error, when string) error {
 		return fail("the MCP server %s does not answer as it should: %s%s", s.name, words, doubt)
 	}
 	return fail("the connection to the MCP server %s broke %s: %s%s", s.name, when, words, doubt)
+}
+
+// unreached is the error of a request over HTTP that never reached the server.
+func (s *Server) unreached(why error) error {
+	err := fmt.Errorf("the MCP server %s can't be reached (%s): %s; nothing was done", s.name, s.shown(), s.secrets(plain(why)))
+	if errors.Is(why, syscall.ECONNREFUSED) {
+		return away{err}
+	}
+	return err
 }
 
 // answered is the error that a server has answered with; nil where an error is not

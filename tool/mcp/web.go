@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/fermata-agents/fermata/tool"
@@ -116,11 +115,7 @@ func (w *web) unmet(ctx context.Context, err error) error {
 	case answer != nil:
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{errors.New(s.said(answer.Message)), true, false})
 	case t.failure() != nil:
-		err = fmt.Errorf("the MCP server %s can't be reached (%s): %s", s.name, s.shown(), s.secrets(plain(t.failure())))
-		if errors.Is(t.failure(), syscall.ECONNREFUSED) {
-			return away{err}
-		}
-		return err
+		return s.unreached(t.failure())
 	}
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %s", s.name, s.shown(), s.secrets(err.Error()))
 }

@@ -157,10 +157,12 @@ func TestServerThatIsKilledOverHTTP(t *testing.T) {
 	r := reach(t, "http://"+first.address, mcp.Options{StartTimeout: 2 * time.Second})
 	require.Equal(t, first.Process.Pid, r.pid(t, "pid"))
 
-	// Between two calls.
+	// Between two calls, and before the first one.
 	first.kill()
-	err := refused(func() error { _, err := r.call(t.Context(), "pid", ""); return err })
-	require.ErrorContains(t, err, "the MCP server tickets can't be reached (http://"+first.address+"): connect: connection refused; nothing was done")
+	for _, r := range []rig{r, reach(t, "http://"+first.address, mcp.Options{StartTimeout: time.Second})} {
+		err := refused(func() error { _, err := r.call(t.Context(), "pid", ""); return err })
+		require.ErrorContains(t, err, "the MCP server tickets can't be reached (http://"+first.address+"): connect: connection refused; nothing was done")
+	}
 	second := launch(t, first.address)
 	require.Equal(t, second.Process.Pid, r.pid(t, "pid"))
 
@@ -173,7 +175,7 @@ func TestServerThatIsKilledOverHTTP(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return exists(file + ".begun") }, soon, 5*time.Millisecond)
 	second.kill()
-	err = <-hung
+	err := <-hung
 	require.ErrorContains(t, err, "the connection to the MCP server tickets broke during the call: ")
 	require.ErrorContains(t, err, "; the call may or may not have had its effect")
 	require.ErrorIs(t, err, tool.ErrUnknown)

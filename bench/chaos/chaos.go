@@ -46,7 +46,7 @@ func (o *options) run(ctx context.Context) (*report, error) {
 	}
 	o.say("seed %d: %d stories, %d strikes and %d sayings in %s", o.seed, len(p.Stories), len(p.Strikes), len(p.Sayings), o.lasts)
 	s.crowd.follow(ctx)
-	o.disturb(ctx, s.house, s.crowd)
+	s.disturb(ctx)
 	if err := s.rest(ctx); err != nil {
 		return nil, err
 	}
@@ -176,9 +176,9 @@ func (o *options) folder(p *plan) (dir string, clean func(), err error) {
 
 // disturb does what is planned, each thing at its time, until the time is over and
 // all that was begun is done.
-func (o *options) disturb(ctx context.Context, h *house, c *crowd) {
+func (s *stage) disturb(ctx context.Context) {
 	begun := time.Now()
-	soon, cancel := context.WithTimeout(ctx, o.lasts)
+	soon, cancel := context.WithTimeout(ctx, s.lasts)
 	defer cancel()
 	var all sync.WaitGroup
 	at := func(t time.Duration, do func()) {
@@ -188,14 +188,26 @@ func (o *options) disturb(ctx context.Context, h *house, c *crowd) {
 			}
 		})
 	}
-	for _, s := range c.plan.Stories {
-		at(s.At, func() { c.begin(ctx, s) })
+	for _, one := range s.crowd.plan.Stories {
+		at(one.At, func() { s.crowd.begin(ctx, one) })
 	}
-	for _, s := range c.plan.Strikes {
-		at(s.At, func() { h.strike(soon, s) })
+	for _, one := range s.crowd.plan.Strikes {
+		at(one.At, func() { s.strike(soon, one) })
 	}
-	for _, s := range c.plan.Sayings {
-		at(s.At, func() { c.say(ctx, s) })
+	for _, one := range s.crowd.plan.Sayings {
+		at(one.At, func() { s.crowd.say(ctx, one) })
 	}
 	all.Wait()
+}
+
+// strike does what is planned. It returns when all is there again.
+func (s *stage) strike(ctx context.Context, one strike) {
+	switch {
+	case one.Blow != blowStore:
+		s.house.strike(ctx, one)
+	case s.writes.hang():
+		s.report.struck(one.Blow)
+		pause(ctx, one.For)
+		s.writes.wake()
+	}
 }

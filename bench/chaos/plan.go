@@ -32,12 +32,12 @@ type story struct {
 	Erase, Anew bool
 }
 
-// strike is what is done to a process.
+// strike is what is done to a process or to the store.
 type strike struct {
 	At     time.Duration
 	Blow   blow
 	Worker int
-	// For is how long the process stays away.
+	// For is how long it stays away.
 	For time.Duration
 }
 
@@ -48,6 +48,9 @@ const (
 	blowKill   blow = "kill"   // a worker, with -9; another one takes its place
 	blowStop   blow = "stop"   // a worker, with SIGSTOP, and SIGCONT later
 	blowServer blow = "server" // the server, with -9; it starts again on its file
+	// The store takes all that is asked of it and says nothing, as a database does that is
+	// stopped. When it goes on it does all of that, also what nobody waits for any more.
+	blowStore blow = "store"
 )
 
 // saying is something that is said to the tree of a story, by one way or another.
@@ -89,6 +92,7 @@ const (
 	// A process is struck about every so often, the server rarely.
 	betweenStrikes = 3 * time.Second
 	betweenServers = 20 * time.Second
+	betweenStores  = 60 * time.Second
 	betweenSayings = 250 * time.Millisecond
 )
 
@@ -112,12 +116,20 @@ func newPlan(o *options) *plan {
 		s := strike{At: at, Blow: blowKill, Worker: d.IntN(workers), For: between(d, 0, 2*time.Second)}
 		if d.IntN(3) == 0 {
 			s.Blow, s.For = blowStop, between(d, time.Second, 20*time.Second)
+			if s.For > 18*time.Second { // others have long gone on with its runs when it wakes
+				s.For = 90 * time.Second
+			}
 		}
 		p.Strikes = append(p.Strikes, s)
 	}
 	for at := between(d, betweenServers/4, betweenServers/2); at < lasts; at += between(d, betweenServers/2, betweenServers*3/2) {
 		p.Strikes = append(p.Strikes, strike{At: at, Blow: blowServer, For: between(d, 0, 2*time.Second)})
 	}
+	d = p.dice("store")
+	for at := between(d, betweenStores/6, betweenStores/2); at < lasts; at += between(d, betweenStores/2, betweenStores*3/2) {
+		p.Strikes = append(p.Strikes, strike{At: at, Blow: blowStore, For: between(d, 2*time.Second, 40*time.Second)})
+	}
+	d = p.dice("sayings")
 	for at := p.Stories[0].At; at < lasts; at += between(d, 0, 2*betweenSayings) {
 		begun, _ := slices.BinarySearchFunc(p.Stories, at+1, func(s story, t time.Duration) int { return cmp.Compare(s.At, t) })
 		p.Sayings = append(p.Sayings, saying{

@@ -13,10 +13,10 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// proxy stands between the processes and their store. Reads pass beside it; each write
-// is one request, and may be dropped, held back past its answer, doubled or reordered.
-// What it holds back outlives the process that wrote it. It never says that a write is
-// stored before it is.
+// proxy stands between the processes and their store. Each write is one request, and may
+// be dropped, held back past its answer, doubled or reordered. What it holds back outlives
+// the process that wrote it. It never says that a write is stored before it is. A read is
+// done beside it, when the proxy has said that the store does not hang.
 type proxy struct {
 	store store.Store
 	pick  func(*write) (mishap, later)
@@ -33,6 +33,7 @@ type proxy struct {
 	fences  map[string]agent.Fence // of the last head that was stored, by session
 	moved   chan struct{}          // closed, and replaced, when a write was made or all are let go
 	opened  bool                   // all that is held back is let go
+	hanging bool                   // the store says nothing
 	writes  int                    // that came
 	mishaps map[mishap]int
 	late    map[string]int // late writes, by what the store said: made, or a code
@@ -137,8 +138,12 @@ type answer struct {
 // unreachable is what a caller is told whose write or answer is on its way somewhere.
 var unreachable = answer{Code: agent.StoreUnavailable, Message: "chaos: the store did not answer"}
 
-// ServeHTTP takes one write.
+// ServeHTTP takes one write, or the question of one who wants to read.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		p.awake()
+		return
+	}
 	var one write
 	if err := json.NewDecoder(r.Body).Decode(&one); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -147,6 +152,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	p.enter()
 	defer p.leave()
+	p.awake()
 	a, thaw := p.take(&one)
 	defer thaw()                     // when the answer has arrived: it is the first thing that the process hears
 	_ = json.NewEncoder(w).Encode(a) // a caller that is gone is told nothing
@@ -201,6 +207,28 @@ func (p *proxy) leave() {
 	defer p.mu.Unlock()
 	p.busy--
 	p.move()
+}
+
+// hang lets the store say nothing until wake is called. It reports false where it hangs
+// already.
+func (p *proxy) hang() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	begins := !p.hanging
+	p.hanging = true
+	return begins
+}
+
+func (p *proxy) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hanging = false
+	p.move()
+}
+
+// awake waits while the store hangs, also for a caller that is gone.
+func (p *proxy) awake() {
+	p.await(time.Hour, func() bool { return !p.hanging })
 }
 
 // move wakes all that waits for something. The caller has the lock.

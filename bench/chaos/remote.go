@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"time"
@@ -13,11 +14,60 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// remote is the store as a process sees it: it reads by itself, and writes by way of
-// the proxy.
+// remote is the store as a process sees it: it reads by itself, when the proxy says that
+// the store does not hang, and writes by way of the proxy.
 type remote struct {
 	store.Store
 	url string
+}
+
+// PutIfAbsent implements [store.Store].
+func (r *remote) PutIfAbsent(ctx context.Context, key, value string) (string, error) {
+	if err := r.wait(ctx); err != nil {
+		return "", err
+	}
+	return r.Store.PutIfAbsent(ctx, key, value)
+}
+
+// Chunk implements [store.Store].
+func (r *remote) Chunk(ctx context.Context, name string) ([]byte, error) {
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
+	return r.Store.Chunk(ctx, name)
+}
+
+// ChunkStart implements [store.Store].
+func (r *remote) ChunkStart(ctx context.Context, name string, most int) ([]byte, error) {
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
+	return r.Store.ChunkStart(ctx, name, most)
+}
+
+// Chunks implements [store.Store].
+func (r *remote) Chunks(ctx context.Context, prefix string) iter.Seq2[store.ChunkInfo, error] {
+	if err := r.wait(ctx); err != nil {
+		return func(yield func(store.ChunkInfo, error) bool) { yield(store.ChunkInfo{}, err) }
+	}
+	return r.Store.Chunks(ctx, prefix)
+}
+
+// Head implements [store.Store].
+func (r *remote) Head(ctx context.Context, session string) (store.Head, error) {
+	if err := r.wait(ctx); err != nil {
+		return store.Head{}, err
+	}
+	return r.Store.Head(ctx, session)
+}
+
+// wait returns when the store does not hang.
+func (r *remote) wait(ctx context.Context) error {
+	_, err := r.ask(ctx, http.MethodGet, nil)
+	if err != nil {
+		return agent.Errorf(agent.StoreUnavailable, "reading the store: %w", err)
+	}
+	return nil
 }
 
 // PutChunk implements [store.Store].
@@ -50,7 +100,7 @@ func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
 	if err != nil {
 		return false, agent.Errorf(agent.Internal, "encoding a write: %w", err)
 	}
-	a, err := r.ask(ctx, body)
+	a, err := r.ask(ctx, http.MethodPost, body)
 	switch {
 	case err != nil:
 		return false, agent.Errorf(agent.StoreUnavailable, "asking the store's proxy to %s: %w", w.Op, err)
@@ -60,8 +110,8 @@ func (r *remote) write(ctx context.Context, w *write) (gone bool, err error) {
 	return a.Gone, nil
 }
 
-func (r *remote) ask(ctx context.Context, body []byte) (a answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
+func (r *remote) ask(ctx context.Context, method string, body []byte) (a answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, r.url, bytes.NewReader(body))
 	if err != nil {
 		return a, err
 	}
@@ -72,6 +122,9 @@ func (r *remote) ask(ctx context.Context, body []byte) (a answer, err error) {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return a, fmt.Errorf("it says %s", res.Status)
+	}
+	if method == http.MethodGet {
+		return a, nil
 	}
 	return a, json.NewDecoder(res.Body).Decode(&a)
 }

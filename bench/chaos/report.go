@@ -23,7 +23,7 @@ type report struct {
 	Stories int          `json:"stories"`
 	Builds  int          `json:"builds"`  // that worked in turns
 	Newer   int          `json:"newer"`   // executions that pinned the newer build's revision
-	Strikes map[blow]int `json:"strikes"` // of processes
+	Strikes map[blow]int `json:"strikes"` // of processes and the store
 	// Writes went to the store, some with a mishap. Late counts those that were made
 	// behind their successors, by what the store said: made, or the code with which it
 	// refused.

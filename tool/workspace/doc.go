@@ -20,12 +20,15 @@
 //
 // Files that usually hold secrets are refused for reading and writing, left out
 // of searches and shown as protected in listings, also behind a symlink and in
-// any case of letters: .env and .env.* (but not .env.example, .sample, .template
-// and .dist), .envrc, private keys and key stores (id_rsa, *.pem, *.key, *.p12,
-// *.pfx, …), what logs in elsewhere (.netrc, .npmrc, .pypirc, .git-credentials,
-// .aws, .ssh, .gnupg, .kube, …). What lies under .git is read, but only git may
-// write it. [Options.AllowSensitive] lifts both. A hard link to a secret under a
-// plain name is not recognised.
+// any case of letters: .env, .env.* and .env-* (but not .env.example, .sample,
+// .template and .dist), .envrc, private keys and key stores (id_rsa, *.pem, *.key,
+// *.p12, *.pfx, …), what logs in elsewhere (.netrc, .npmrc, .pypirc, .git-credentials,
+// credentials.json, secrets.yml, kubeconfig, temporal.toml, .aws, .ssh, .gnupg, …),
+// Terraform's state and variables, histories of shells, exported sessions. What lies
+// under .git is read, but for its config, and only git may write it.
+// [Options.AllowSensitive] lifts all of this. A file is opened by the names that were
+// checked, whatever is exchanged meanwhile; a hard link to a secret under a plain name,
+// and a secret that a command has moved to one, are not recognised.
 //
 // # What holds the shell
 //

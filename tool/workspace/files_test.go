@@ -118,7 +118,7 @@ a/node_modules/  (not listed)
 b.txt  5 B
 link -> a/c.txt
 "odd\nname"  0 B`, b.ok(t, "fs_list", args{"depth": 4}))
-	require.Equal(t, "[.git: 1 entry]\n.git/config  0 B", b.ok(t, "fs_list", args{"path": ".git"}))
+	require.Equal(t, "[.git: 1 entry]\n.git/config  0 B  (protected)", b.ok(t, "fs_list", args{"path": ".git"}))
 	require.Equal(t, "[a/node_modules: 2 entries]\na/node_modules/m/\na/node_modules/m/index.js  0 B",
 		b.ok(t, "fs_list", args{"path": "a/node_modules", "depth": 2}))
 	b.refused(t, "fs_list", args{"depth": 11}, "depth is 1 to 10")

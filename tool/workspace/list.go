@@ -123,7 +123,12 @@ func (l *listing) add(ctx context.Context, dir string, level int) error {
 // names are the entries of a directory, sorted. Their details are asked for
 // through the root: those of ReadDir need not come from this directory.
 func (w *Workspace) names(dir string) (names []string, huge bool, err error) {
-	f, err := w.root.OpenFile(dir, nonblock, 0)
+	d, err := w.walk(dir, false)
+	if err != nil {
+		return nil, false, err
+	}
+	defer d.Close()
+	f, err := d.Open(".")
 	if err != nil {
 		return nil, false, err
 	}

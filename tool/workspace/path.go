@@ -103,28 +103,83 @@ func (w *Workspace) follow(path string) (string, error) {
 	return done, nil
 }
 
+// errSwapped is the error of a file or directory that is not the one whose name was looked at.
+var errSwapped = errors.New("was exchanged while it was being opened")
+
+// walk opens the directory at a place, name by name, and makes those that are missing if it
+// is told to. No name may have become a symlink since the place was found. So what is
+// opened in the directory has the names that were checked, whatever is exchanged meanwhile.
+func (w *Workspace) walk(place string, make bool) (*os.Root, error) {
+	dir, err := w.root.OpenRoot(".")
+	if err != nil || place == "." {
+		return dir, err
+	}
+	for name := range strings.SplitSeq(place, string(filepath.Separator)) {
+		inner, err := enter(dir, name, make)
+		dir.Close()
+		if err != nil {
+			return nil, err
+		}
+		dir = inner
+	}
+	return dir, nil
+}
+
+func enter(dir *os.Root, name string, make bool) (*os.Root, error) {
+	if make {
+		if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+	}
+	want, err := dir.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !want.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	inner, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := inner.Stat(".")
+	if err == nil && !os.SameFile(info, want) {
+		err = errSwapped
+	}
+	if err != nil {
+		inner.Close()
+		return nil, err
+	}
+	return inner, nil
+}
+
 // open opens a regular file at a place for reading. It never waits for the
-// other end of a pipe, and what it opens is what was checked: a file that was
-// exchanged in between is refused.
+// other end of a pipe, and what it opens is what was checked.
 func (w *Workspace) open(name, path, place string) (*os.File, fs.FileInfo, error) {
-	want, err := w.root.Lstat(place)
+	dir, err := w.walk(filepath.Dir(place), false)
+	if err != nil {
+		return nil, nil, explain(name, path, err)
+	}
+	defer dir.Close()
+	base := filepath.Base(place)
+	want, err := dir.Lstat(base)
 	if err != nil {
 		return nil, nil, explain(name, path, err)
 	}
 	if err := regular(name, path, want); err != nil {
 		return nil, nil, err
 	}
-	f, err := w.root.OpenFile(place, os.O_RDONLY|nonblock, 0)
+	f, err := dir.OpenFile(base, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, nil, explain(name, path, err)
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(info, want) {
-		err = errors.New("was exchanged while it was being opened")
+		err = errSwapped
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, fmt.Errorf("%s: %s %w", name, shown(path), err)
+		return nil, nil, explain(name, path, err)
 	}
 	return f, info, nil
 }
@@ -162,6 +217,9 @@ func explain(name, path string, err error) error {
 		return refuse(name, "%s has a name that is too long", shown(path))
 	case errors.Is(bare, errOutside) || bare.Error() == "path escapes from parent": // os.Root's, which is not exported
 		return refuse(name, "%s %v", shown(path), errOutside)
+	}
+	if errors.Is(bare, errSwapped) {
+		return fmt.Errorf("%s: %s %w", name, shown(path), bare)
 	}
 	return fmt.Errorf("%s: %s: %w", name, shown(path), bare)
 }

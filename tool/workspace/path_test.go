@@ -121,6 +121,25 @@ func TestSymlinkSwappedAfterTheCheck(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
+// What was a plain directory when a path was checked is a symlink to one with secrets in
+// the workspace when it is opened.
+func TestDirectorySwappedForOneWithSecrets(t *testing.T) {
+	b := setup(t, nil)
+	b.put(t, "way/key", "harmless")
+	b.put(t, ".ssh/key", "s3cret")
+	place, err := b.Place("way/key")
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(b.root, "way")))
+	b.link(t, ".ssh", "way")
+	text, err := b.Open(place)
+	require.Error(t, err)
+	require.Empty(t, text)
+	require.Error(t, b.Replace(place, "overwritten"))
+	require.Error(t, b.Replace(filepath.Join("way", "new", "key"), "overwritten"))
+	require.Equal(t, "s3cret", b.get(t, ".ssh/key"))
+	require.NoDirExists(t, filepath.Join(b.root, ".ssh", "new"))
+}
+
 // A directory on the way is swapped for a symlink to the outside, over and
 // over. No call may ever see or change what is there.
 func TestSymlinkSwappedUnderway(t *testing.T) {
@@ -193,9 +212,12 @@ func TestSensitiveFiles(t *testing.T) {
 		"id_ed25519", "id_ed25519_work", "server.pem", "server.KEY", "server.key.old", "store.p12", "store.pfx", ".netrc", "_netrc",
 		".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".aws/credentials", "deep/.aws/credentials", ".ssh/config", ".SSH/known_hosts",
 		".gnupg/x", ".docker/config.json", ".kube/config", ".config/gcloud/x/y", ".cargo/credentials.toml", ".env.", ".env::$DATA",
+		".env-production", "credentials.json", "client_secret.json", "deploy/secrets.yml", "Secrets.yaml", "kubeconfig", "prod.kubeconfig",
+		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", "prod.auto.tfvars.json", ".bash_history", ".zsh_history",
+		"temporal.toml", "trip.export",
 	}
 	plain := []string{
-		".env.example", ".env.local.sample", ".ENV.Template", ".env.dist", "environment", "env.go", "id_rsa.pub", "id_rsa_test.go",
+		".env.example", ".env-example", ".env.local.sample", "secrets.go", "export", "main.tf", ".ENV.Template", ".env.dist", "environment", "env.go", "id_rsa.pub", "id_rsa_test.go",
 		"keys.go", "monkey", "pem", "credentials", "aws/credentials", ".docker/nginx.conf", ".config/other", "ssh/config",
 	}
 	b := setup(t, nil)
@@ -249,14 +271,19 @@ func TestAllowSensitive(t *testing.T) {
 	require.NotContains(t, b.ok(t, "fs_list", args{}), "protected")
 	b.ok(t, "fs_write", args{"path": ".env", "content": "new"})
 	b.ok(t, "fs_write", args{"path": ".git/config", "content": "new"})
+	require.Equal(t, "new", b.ok(t, "fs_read", args{"path": ".git/config"}))
 	b.refused(t, "fs_read", args{"path": "../outside/secret"}, "is outside the workspace")
 }
 
 func TestGitsOwnIsReadAndNotWritten(t *testing.T) {
 	b := setup(t, nil)
-	b.put(t, ".git/config", "text")
+	b.put(t, ".git/HEAD", "text")
 	b.link(t, ".git", "other")
-	require.Equal(t, "text", b.ok(t, "fs_read", args{"path": ".git/config"}))
+	require.Equal(t, "text", b.ok(t, "fs_read", args{"path": ".git/HEAD"}))
+	for _, path := range []string{".git/config", ".git/modules/sub/config", "other/config"} { // a URL with a token in it
+		b.put(t, path, "s3cret")
+		b.refused(t, "fs_read", args{"path": path}, "is protected")
+	}
 	for _, path := range []string{".git/config", ".git/hooks/pre-commit", ".GIT/x", "sub/.git/x", ".git", "other/x"} {
 		b.refused(t, "fs_write", args{"path": path, "content": "x"}, "")
 	}

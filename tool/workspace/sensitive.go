@@ -11,20 +11,22 @@ var (
 	secretFiles = []string{
 		".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd",
 		".dockercfg", ".vault-token", ".terraformrc", ".boto", ".s3cfg", "application_default_credentials.json",
+		"credentials.json", "client_secret.json", "secrets.yml", "secrets.yaml", "kubeconfig", "temporal.toml",
+		".bash_history", ".zsh_history", ".sh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
 	}
-	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx"}
+	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx", ".tfstate", ".tfvars", ".tfvars.json", ".kubeconfig", ".export"}
 	secretDirs = []string{".ssh", ".gnupg", ".password-store"}
 	// secretPaths are ends of paths, files or directories, whose last name alone says nothing.
 	secretPaths = []string{
 		".aws/credentials", ".aws/cli", ".aws/sso", ".azure/accesstokens.json", ".azure/msal_token_cache.json", ".cargo/credentials",
-		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config",
+		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config", ".local/share/fish/fish_history",
 	}
 	// privateKeys begin the names of ssh's private keys, id_rsa_work too.
 	privateKeys = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
 	// copyEnds are left behind by editors and careful people.
-	copyEnds = []string{"~", ".bak", ".old", ".orig", ".save"}
+	copyEnds = []string{"~", ".bak", ".backup", ".old", ".orig", ".save"}
 	// plainEnds mark an .env file that is there to be read.
-	plainEnds = []string{".example", ".sample", ".template", ".dist"}
+	plainEnds = []string{".example", ".sample", ".template", ".dist", "-example", "-sample", "-template", "-dist"}
 )
 
 func (w *Workspace) protected(place string) bool { return !w.opts.AllowSensitive && sensitive(place) }
@@ -38,6 +40,9 @@ func sensitive(place string) bool {
 		name, _, _ = strings.Cut(name, ":")
 		names[i] = strings.TrimRight(name, ". ")
 		if secretName(names[i]) || slices.Contains(secretDirs, names[i]) {
+			return true
+		}
+		if names[i] == "config" && slices.Contains(names[:i], ".git") { // its URLs may have tokens in them
 			return true
 		}
 		if i > 0 && slices.ContainsFunc(secretPaths, func(end string) bool {
@@ -57,7 +62,7 @@ func secretName(name string) bool {
 	ends := func(end string) bool { return strings.HasSuffix(name, end) }
 	begins := func(start string) bool { return strings.HasPrefix(name, start) }
 	switch {
-	case strings.HasPrefix(name, ".env."):
+	case strings.HasPrefix(name, ".env."), strings.HasPrefix(name, ".env-"):
 		return !slices.ContainsFunc(plainEnds, ends)
 	case filepath.Ext(name) == "" && slices.ContainsFunc(privateKeys, begins):
 		return true

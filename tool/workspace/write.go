@@ -138,12 +138,13 @@ func notOnce(path string, text []byte, old string) string {
 // replace puts a new file where an old one is, so that whoever reads it
 // sees the one or the other, also after a crash. The mode is kept.
 func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
-	dir := filepath.Dir(place)
-	if err := w.root.MkdirAll(dir, 0o777); err != nil {
+	dir, err := w.walk(filepath.Dir(place), true)
+	if err != nil {
 		return err
 	}
-	temp := filepath.Join(dir, ".fermata-"+rand.Text()+".tmp")
-	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	defer dir.Close()
+	temp := ".fermata-" + rand.Text() + ".tmp"
+	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -158,10 +159,10 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 		err = e
 	}
 	if err == nil {
-		err = w.root.Rename(temp, place)
+		err = dir.Rename(temp, filepath.Base(place))
 	}
 	if err != nil {
-		w.root.Remove(temp)
+		dir.Remove(temp)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 func TestWhatIsApprovedIsMadeNearTheHistoryLimit(t *testing.T) {
 	for _, o := range []*tool.Options{nil, {Attempts: 3}} {
 		var paid atomic.Int32
-		slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) { <-ctx.Done(); return "done", nil }, nil)
+		slow := tool.New("slow", "", func(ctx context.Context, _ *tool.Call, _ none) (string, error) { <-ctx.Done(); return "done", nil }, &tool.Options{ReadOnly: true})
 		pay := tool.New("pay", "", func(context.Context, *tool.Call, none) (string, error) { paid.Add(1); return "paid", nil }, o)
 		b := setup(t, agent.Definition{ParallelTools: 1, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}}},
 			testsuite.NewScript(testsuite.Reply{Calls: calls("slow", "pay")}, testsuite.Reply{Text: "done"}), slow, pay)

@@ -286,53 +286,6 @@ func (c *Calls) keep(i int, set map[string]json.RawMessage, space int) {
 	c.measure(i)
 }
 
-// nextCall is the place of the first call that may begin now; -1 if none may.
-func (s *step) nextCall() int {
-	active := s.Calls.active()
-	return slices.IndexFunc(s.Calls.List, func(c Call) bool {
-		if c.State != Waiting || !s.mayBegin(c) {
-			return false
-		}
-		switch tool, _ := s.Spec.Tool(c.Tool); {
-		case tool.By == agent.BySubAgent:
-			return !s.Holds.any() && s.mayDelegate() && s.mayStart(c)
-		case slices.Contains(lifecycleNames, c.Tool):
-			return true
-		}
-		return active < s.Spec.ParallelTools
-	})
-}
-
-// beginCall begins the first call that may begin.
-func (s *step) beginCall() {
-	i := s.nextCall()
-	c := s.Calls.List[i]
-	switch tool, _ := s.Spec.Tool(c.Tool); {
-	case tool.By == agent.BySubAgent:
-		s.delegate(i)
-	case slices.Contains(lifecycleNames, c.Tool):
-		s.oversee(i)
-	default:
-		s.Calls.begin(i, s.At)
-		s.record(agent.Event{Type: agent.CallStarted, Call: &agent.CallNote{Call: c.ID, Tool: c.Tool}})
-		s.toolStep(i, false)
-	}
-}
-
-// mayBegin reports whether a call may begin now.
-func (s *step) mayBegin(c Call) bool {
-	switch {
-	case s.lacksRoom(): // it would be given up at once; the next execution makes it
-	case s.End.Aborting != nil: // at the end of a grace every call that has not come back counts as lost
-	case s.Holds.blockCalls(s.Rest.resting()): // a pause lets the turn in progress end
-	case s.Rest.resting() && s.waits(): // a run at rest begins nothing while it has a reason to wait
-	case c.Approved && len(s.Requests.Open) > 0: // it waits for the rest of what is asked
-	default:
-		return true
-	}
-	return false
-}
-
 // returned takes a result. A late one, for a run that went on without it, is refused.
 func (s *step) returned(in Returned) error {
 	r := in.Result

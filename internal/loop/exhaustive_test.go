@@ -41,7 +41,7 @@ var themes = []theme{
 	},
 	{
 		name: "tools", begin: "begin go",
-		opened: `opened {"toolset":[{"name":"add"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"],"deadline":"1h","remind":"10m"}],"parallel_tools":1,"limits":{"turns":2}}`,
+		opened: `opened {"toolset":[{"name":"add","read_only":true},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"],"deadline":"1h","remind":"10m"}],"parallel_tools":1,"limits":{"turns":2}}`,
 		model:  []string{`calls add {"a":1} | add {"a":2} | nope {}`, callsThree},
 		from:   []string{callsThree, callsThree + "\nresult t1.1 ok 1\nsealed"},
 	},

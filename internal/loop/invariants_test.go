@@ -43,6 +43,7 @@ func checkInvariants(t require.TestingT, before, after State, effects []Effect) 
 	}
 	checkHolds(t, before, after, effects)
 	checkGrace(t, after, effects)
+	checkApprovals(t, after, effects)
 	checkKept(t, before, after)
 	checkAnswerable(t, after, effects)
 	if before.Status() != agent.Suspended && after.Status() == agent.Suspended && !(&step{State: after}).heldAboveOnly() {
@@ -135,6 +136,23 @@ func checkAnswerable(t require.TestingT, after State, effects []Effect) {
 			ok = e.At.Equal(after.Wake)
 		}
 		require.True(t, ok, "nothing waits for the answer to %T %+v in phase %s", e, e, after.at())
+	}
+}
+
+// checkApprovals wants no call to begin while an approval is open that could bring it about.
+func checkApprovals(t require.TestingT, after State, effects []Effect) {
+	if !after.Requests.asks(agent.Approval) {
+		return
+	}
+	for _, e := range effects {
+		_, starts := e.(StartChild)
+		if call, ok := e.(CallTool); ok {
+			tool, _ := after.Spec.Tool(call.Tool)
+			starts = !tool.ReadOnly
+		}
+		if starts {
+			require.Fail(t, "something that writes was begun while an approval was open", "%T %+v", e, e)
+		}
 	}
 }
 

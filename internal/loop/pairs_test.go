@@ -61,7 +61,7 @@ func (w *world) note(e Effect) {
 	case Open:
 		spec := agent.Spec{V: 1, Definition: agent.Definition{
 			Name: "a", Model: "m", Tools: []string{agent.AskUserTool, agent.ParkTool}, Rules: []agent.Rule{{Do: agent.Ask, Tools: []string{"pay"}}},
-		}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add"}, {Name: "pay"}}}
+		}.WithDefaults(), Toolset: []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "pay"}}}
 		w.todo = append(w.todo, Opened{Spec: &spec})
 	case CallModel:
 		w.todo = append(w.todo, w.reply(e))

@@ -122,7 +122,7 @@ func drawSpec(t *rapid.T) *agent.Spec {
 		spec.Daemon = &agent.Daemon{Every: agent.Duration(time.Minute), Queue: 2, Watchdog: 2, Compact: rapid.Bool().Draw(t, "compact")}
 	}
 	spec.Definition = spec.Definition.WithDefaults()
-	spec.Toolset = []agent.ToolSpec{{Name: "add"}, {Name: "sub"}}
+	spec.Toolset = []agent.ToolSpec{{Name: "add", ReadOnly: true}, {Name: "sub"}}
 	spec.Tools = []string{agent.AskUserTool, agent.ParkTool}
 	spec.Rules = []agent.Rule{{Do: agent.Ask}, {Do: agent.Deny}}
 	if rapid.Bool().Draw(t, "agents") {

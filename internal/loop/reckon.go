@@ -258,7 +258,7 @@ func (s *step) begunBelow(a Account) bool {
 // there is none, or somebody is asked already. What the run itself is at comes to its end
 // first: it was paid.
 func (s *step) limitBelow() *agent.Error {
-	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asksLimit() {
+	if s.Life != Live || s.End.Stopping != nil || s.Holds.any() || s.inFlight() || s.Requests.asks(agent.LimitAsk) {
 		return nil
 	}
 	k := s.reckon()

@@ -143,9 +143,9 @@ func (r *Requests) always(tool string) {
 
 func (r *Requests) remind(i int) { r.Open[i].Reminded = true }
 
-// asksLimit reports whether somebody is asked about a limit.
-func (r Requests) asksLimit() bool {
-	return slices.ContainsFunc(r.Open, func(q Request) bool { return q.Type == agent.LimitAsk })
+// asks reports whether somebody is asked for something of a type.
+func (r Requests) asks(t agent.RequestType) bool {
+	return slices.ContainsFunc(r.Open, func(q Request) bool { return q.Type == t })
 }
 
 // recount counts anew how long the open requests are.

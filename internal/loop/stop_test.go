@@ -9,18 +9,12 @@ import (
 // What a person approved is not begun in a history that has no room for it: the next
 // execution makes it.
 func TestWhatIsApprovedIsMadeWhereThereIsRoom(t *testing.T) {
-	p := played(t, "begin go", `opened {"parallel_tools":1,"toolset":[{"name":"slow"},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
+	p := played(t, "begin go", `opened {"parallel_tools":1,"toolset":[{"name":"slow","read_only":true},{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
 		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"slow","arguments":{}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
 		`approve {"request":"q-1"}`)
 	p.lines("near-limit", `send {"text":"x"}`, "result t1.1 ok fine")
 	require.Equal(t, Carrying, p.state.Life)
 	require.True(t, p.state.Calls.List[1].Approved)
-
-	p = played(t, "begin go", `opened {"agents":[{"agent":"b"}],"toolset":[{"name":"pay"}],"rules":[{"do":"ask","tools":["pay"]}]}`,
-		`replies {"finish":"tool_calls","parts":[{"type":"tool_call","call":{"tool":"subagent__b","arguments":{"task":"one"}}},{"type":"tool_call","call":{"tool":"pay","arguments":{"eur":1}}}],"rules":[[],[0]]}`,
-		"child-started s/b-1")
-	p.lines("near-limit", `approve {"request":"q-1"}`)
-	require.True(t, p.state.Calls.List[1].Approved, "it waits for the sub-agent")
 }
 
 // A stop waits for no source of tools.

@@ -60,10 +60,10 @@
 //
 // Little, since it is others' program. Names that no model may call are changed,
 // or left out where that is not possible; descriptions are bounded; tools with
-// no or too large a schema are left out; and each is logged. Of its annotations only
-// readOnlyHint is taken over. It is a claim, good for showing people which tools
-// want to be watched and for nothing that must not go wrong. idempotentHint does
-// not make a call be made again: see [tool.Options.Attempts] for what hangs on that.
+// no or too large a schema are left out; and each is logged. Its annotations count for
+// nothing, but for readOnlyHint under [Options.TrustHints]: else a server could say of a
+// tool that pays that it only reads, and rules for what writes would not ask. No annotation
+// makes a call be made again: see [tool.Options.Attempts] for what hangs on that.
 //
 // Tools are asked for whenever List is called, however long the server allows its
 // list to be kept. A tool that it does not list any more when it is called is refused

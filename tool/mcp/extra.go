@@ -43,7 +43,7 @@ func (s *Server) extraSpecs(l *link, prompts []*sdk.Prompt) []agent.ToolSpec {
 	add := func(name, description, properties string) {
 		if s.has(l, name) {
 			specs = append(specs, agent.ToolSpec{
-				Name: s.name + tool.Separator + name, Description: cut(description, maxDescription), ReadOnly: true,
+				Name: s.name + tool.Separator + name, Description: cut(description, maxDescription), ReadOnly: s.opts.TrustHints,
 				Input: json.RawMessage(`{"type":"object","properties":` + properties), Timeout: agent.Duration(s.opts.CallTimeout),
 			})
 		}

@@ -28,7 +28,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, fullNames(specs), "tickets__read_resource", "who does not ask for them has tools alone")
 
-	r := reach(t, url, mcp.Options{Resources: true})
+	r := reach(t, url, mcp.Options{Resources: true, TrustHints: true})
 	// Before anything was listed, as on a worker that takes over a run.
 	text, err := r.with(t, "read_resource", map[string]any{"uri": "file:///notes.txt"})
 	require.NoError(t, err)

@@ -204,8 +204,7 @@ func (s *Server) spec(name string, t *sdk.Tool) (agent.ToolSpec, error) {
 	}
 	return agent.ToolSpec{
 		Name: name, Description: cut(s.said(titledText(title, t.Name, t.Description)), maxDescription), Input: input, Timeout: agent.Duration(s.opts.CallTimeout),
-		// A claim of the server's: see the package comment.
-		ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint,
+		ReadOnly: s.opts.TrustHints && t.Annotations != nil && t.Annotations.ReadOnlyHint,
 	}, nil
 }
 

@@ -105,6 +105,15 @@ func gone(t testing.TB, pid int) {
 	}, soon, 5*time.Millisecond, "process %d lives on", pid)
 }
 
+// A server whose hints are trusted says which of its tools only read.
+func TestTrustHints(t *testing.T) {
+	specs, err := setup(t, "usual", mcp.Options{TrustHints: true}).List(t.Context())
+	require.NoError(t, err)
+	for _, s := range specs {
+		require.Equal(t, s.Name == "tickets__look", s.ReadOnly, s.Name)
+	}
+}
+
 func TestList(t *testing.T) {
 	r := setup(t, "usual", mcp.Options{CallTimeout: time.Minute})
 	require.Equal(t, "tickets", r.Name())
@@ -119,7 +128,7 @@ func TestList(t *testing.T) {
 		require.Contains(t, string(s.Input), `"type":"object"`)
 		require.Zero(t, s.Attempts, "an annotation of a server makes no call be made again")
 		require.False(t, s.Local)
-		require.Equal(t, s.Name == "tickets__look", s.ReadOnly, s.Name)
+		require.False(t, s.ReadOnly, "%s: what a server says of its tools counts for nothing", s.Name)
 		require.Equal(t, agent.Duration(time.Minute), s.Timeout)
 		if s.Name == "tickets__look" {
 			require.Equal(t, strings.Repeat("é", 2048)+"…", s.Description)

@@ -37,6 +37,8 @@ type serverEntry struct {
 	Plain   bool              `json:"plain"`
 
 	Resources bool `json:"resources"`
+	// TrustHints believes the server which tools only read.
+	TrustHints bool `json:"trust_hints"`
 	// Optional lets runs begin without the server's tools.
 	Optional bool `json:"optional"`
 	// StartTimeout and CallTimeout are how long the server may take; zero means the
@@ -147,7 +149,7 @@ func (e serverEntry) values() map[string]string {
 func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
 	return &mcp.Options{
 		OAuth: e.OAuth.options(vault),
-		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
+		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, TrustHints: e.TrustHints, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
 	}
 }

@@ -41,10 +41,59 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil {
-		return false, agent.Errorf(agent.InvalidInput, "rules: the schema of a rule for %s can't be used: %w", name, err)
+	if err != nil || disguised(rule.Arguments, arguments) { // what can't be judged is not let through
+		return rule.Do != agent.Allow, nil
 	}
 	return ok, nil
+}
+
+// disguised reports whether arguments have a name that differs from one that a schema is
+// about in nothing but the case of letters: a tool may take it for that.
+func disguised(schema, arguments json.RawMessage) bool {
+	about := map[string]bool{}
+	each(schema, func(key string, value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for name := range v {
+				about[name] = about[name] || key == "properties"
+			}
+		case []any:
+			for _, name := range v {
+				if name, ok := name.(string); ok && key == "required" {
+					about[name] = true
+				}
+			}
+		}
+	})
+	found := false
+	each(arguments, func(name string, _ any) {
+		for other, is := range about {
+			found = found || is && name != other && strings.EqualFold(name, other) && !about[name]
+		}
+	})
+	return found
+}
+
+// each calls visit with every name and value of the objects of a JSON text.
+func each(raw json.RawMessage, visit func(name string, value any)) {
+	var walk func(any)
+	walk = func(value any) {
+		switch v := value.(type) {
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			for name, one := range v {
+				visit(name, one)
+				walk(one)
+			}
+		}
+	}
+	var value any
+	if json.Unmarshal(raw, &value) == nil {
+		walk(value)
+	}
 }
 
 // deniedBy finds a rule that does not let a person put these arguments in the

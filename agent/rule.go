@@ -61,8 +61,13 @@ const (
 // ConfirmDigest is a rule's Confirm where the answer has to name the digest.
 const ConfirmDigest = "digest"
 
-// Covers reports whether the rule is about a tool, whatever the arguments.
+// Covers reports whether the rule is about a tool, whatever the arguments. The runtime's
+// tools that ask a person or park a run are covered by rules that deny them by name alone:
+// they change nothing, and to ask about a question helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
+	if t.Name == AskUserTool || t.Name == ParkTool {
+		return r.Do == Deny && r.Class == "" && MatchesAny(r.Tools, t.Name)
+	}
 	if r.Class == ClassReads && !t.ReadOnly || r.Class == ClassWrites && t.ReadOnly {
 		return false
 	}

@@ -132,14 +132,23 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 }
 
 // Matches reports whether a call's arguments fit a rule's schema; no schema fits all, and no
-// arguments are null. It is not for workflows: what it says may change with the library.
+// arguments are null. An error means that this can't be said: the schema is none, or the
+// arguments have too many parts, or a number that a float64 does not hold. It is not for
+// workflows: what it says may change with the library that takes the schemas which the
+// runtime's own matcher does not.
 func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
+	if own, err := match.Read(schemaOfRule); err == nil {
+		return own.Fits(payload)
+	}
 	schema, err := schemaOf(schemaOfRule)
 	if err != nil {
 		return false, err
 	}
 	if len(bytes.TrimSpace(payload)) == 0 {
 		payload = json.RawMessage("null")
+	}
+	if err := match.Exact(payload); err != nil {
+		return false, err
 	}
 	var value any
 	if err := json.Unmarshal(payload, &value); err != nil {

@@ -123,6 +123,30 @@ func TestMatches(t *testing.T) {
 	}
 	_, err := Matches([]byte(`{`), nil)
 	require.Error(t, err)
-	_, err = Matches(nil, []byte(`{`))
-	require.Error(t, err)
+}
+
+// Numbers of arguments are compared as they are written; what can't be compared so is an
+// error, whichever matcher takes the schema.
+func TestMatchesComparesNumbersExactly(t *testing.T) {
+	over := `{"properties":{"eur":{"exclusiveMinimum":500}}}`
+	for payload, want := range map[string]bool{
+		`{"eur":500}`: false, `{"eur":500.00}`: false, `{"eur":500.1}`: true, `{"eur":5e2}`: false,
+		`{"eur":500.00000000000000000001}`: true, `{"eur":9007199254740993}`: true,
+	} {
+		got, err := Matches([]byte(over), []byte(payload))
+		require.NoError(t, err)
+		require.Equal(t, want, got, payload)
+	}
+	for _, schema := range []string{over, `{"properties":{"eur":{"exclusiveMinimum":500},"to":{"pattern":"^DE"}}}`} {
+		_, err := Matches([]byte(schema), []byte(`{"eur":1e400000}`))
+		require.Error(t, err)
+	}
+	patterned := []byte(`{"properties":{"eur":{"exclusiveMinimum":500},"to":{"pattern":"^DE"}}}`)
+	for _, payload := range []string{`{"eur":500.00000000000000000001}`, `{"eur":9007199254740993}`, `{"eur":1e400}`} {
+		_, err := Matches(patterned, []byte(payload))
+		require.Error(t, err, payload)
+	}
+	got, err := Matches(patterned, []byte(`{"eur":500.1,"to":"DE1"}`))
+	require.NoError(t, err)
+	require.True(t, got)
 }

@@ -70,3 +70,19 @@ func TestRulesAskByArguments(t *testing.T) {
 		})
 	}
 }
+
+// A number that no tool can read makes the call fail, and not the run.
+func TestANumberOutOfRange(t *testing.T) {
+	pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
+		Eur float64 `json:"eur"`
+	}) (string, error) {
+		return "paid", nil
+	}, nil)
+	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Deny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":1}}}`)}}} {
+		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(
+			testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": json.Number("1e400")}}}}, testsuite.Reply{Text: "done"}), pay)
+		o := b.run(t, "go")
+		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, 1, o.Tools[0].Rejected+o.Tools[0].Failed, "%+v", o.Tools)
+	}
+}

@@ -53,8 +53,9 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 		return
 	}
 	s.rejectSome(r)
+	rulings := s.denySome(r)
 	if !s.takeAside(in) {
-		s.applySpecRules(r)
+		s.askForSome(rulings)
 	}
 }
 

@@ -56,13 +56,13 @@ const tooMuchAsked = "Not executed: a person has to be asked, and more would wai
 func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 	n := 0
 	for i, c := range s.Calls.List {
-		if c.Tool != agent.ParkTool || c.State != Waiting || n >= len(parkings) {
+		if c.Tool != agent.ParkTool || n >= len(parkings) {
 			continue
 		}
 		p := parkings[n]
 		n++
 		switch {
-		case parked:
+		case parked || c.State != Waiting:
 		case p.Err != nil:
 			s.settle(i, agent.CallRejected, p.Err.Message)
 		case conditionsInJSON(p.Conditions) > s.space():
@@ -77,13 +77,14 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 	return parked
 }
 
-// applySpecRules applies the Spec's rules to the calls that are left: deny over ask over
-// allow. A call that the client carries out is asked for.
-func (s *step) applySpecRules(r agent.Reply) {
+// denySome applies the Spec's rules to the calls that are left, deny over ask over allow,
+// and rejects what they deny. It returns what they say about each call.
+func (s *step) denySome(r agent.Reply) []agent.Rule {
 	made := map[string]int{}
 	for _, t := range s.Calls.own() {
 		made[t.Tool] = t.Calls
 	}
+	rulings := make([]agent.Rule, len(s.Calls.List))
 	for i, c := range s.Calls.List {
 		if c.State != Waiting {
 			continue
@@ -94,10 +95,23 @@ func (s *step) applySpecRules(r agent.Reply) {
 		}
 		rule, n := s.ruling(matches, made[c.Tool])
 		made[c.Tool]++
-		tool, _ := s.Spec.Tool(c.Tool)
-		switch {
-		case rule.Do == agent.Deny:
+		if rule.Do == agent.Deny {
 			s.settle(i, agent.CallRejected, denied(rule, n))
+		}
+		rulings[i] = rule
+	}
+	return rulings
+}
+
+// askForSome asks for the calls that rules want to be approved, and those that the client
+// carries out.
+func (s *step) askForSome(rulings []agent.Rule) {
+	for i, c := range s.Calls.List {
+		if c.State != Waiting {
+			continue
+		}
+		rule := rulings[i]
+		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.By == agent.ByClient:
 			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), "", s.patience(), agent.ByPolicy, string(agent.ClientTool))
 		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Requests.Always, c.Tool)):

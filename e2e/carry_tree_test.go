@@ -312,7 +312,7 @@ func (l *tally) tool(name string) tool.Tool {
 		defer l.mu.Unlock()
 		l.calls[c.Key]++
 		return in.Text, nil
-	}, nil)
+	}, &tool.Options{ReadOnly: name == "note"})
 }
 
 func (l *tally) made() int {

@@ -76,6 +76,9 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
+	if text := unproven(f); text != "" {
+		c.slogger().Warn(text, "todo", unprovenRemedy)
+	}
 	watching, stop := context.WithCancel(ctx)
 	if err := c.watchDisks(watching, s); err != nil {
 		stop()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,6 +71,25 @@ func TestDoctorReadsKeys(t *testing.T) {
 	require.Contains(t, r.out, "warn keys        rules of a name approvers, and FERMATA_APPROVAL_KEYS is not set")
 	b.env = append(env[:len(env):len(env)], keysVariable+"="+os.Getenv(keysVariable))
 	require.NotContains(t, b.run("doctor").out, " keys ")
+}
+
+// What may be approved by anybody may be approved by a model's own commands.
+func TestApprovalsThatAModelCouldGive(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	agents := func(tools, rule string) string {
+		return fmt.Sprintf("agents:\n  a: {model: \"script:s.yaml\", tools: [%s], rules: [{tools: [fs_write], do: ask%s}]}\n", tools, rule)
+	}
+	const says = "commands of shell_run may approve what a asks for, if they reach Temporal: its rules name no approvers"
+	for file, warns := range map[string]bool{
+		agents("fs_write, shell_run", ""): true, agents("fs_write", ""): false, agents("fs_write, shell_run", ", approvers: [ana]"): false,
+	} {
+		b.write("fermata.yaml", file)
+		require.Equal(t, warns, strings.Contains(b.run("doctor").out, "warn approval    "+says), file)
+	}
+	b.write("fermata.yaml", agents("fs_write, shell_run", ""))
+	require.Contains(t, b.run("run", "a", "go").err, says)
 }
 
 // A store whose identity is damaged is refused by every worker.

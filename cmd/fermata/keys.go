@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 )
 
 // makeKeys is what to do where a variable's keys can't be read.
@@ -29,6 +31,9 @@ func (d *doctor) checkKeys() bool {
 // checkApprovers finds rules that name approvers where no token can be proven: what they ask
 // about is decided by its deadline alone.
 func (d *doctor) checkApprovers() {
+	if text := unproven(d.file); text != "" {
+		d.found("approval", warning, text, unprovenRemedy)
+	}
 	if os.Getenv(keysVariable) != "" {
 		return
 	}
@@ -39,3 +44,15 @@ func (d *doctor) checkApprovers() {
 		}
 	}
 }
+
+// unproven says what approvals are worth that anybody may give, where the worker starts
+// programs that could; empty where there is nothing to say.
+func unproven(f *agentsfile.File) string {
+	agents, programs := f.Unproven()
+	if len(agents) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s may approve what %s asks for, if they reach Temporal: its rules name no approvers", strings.Join(programs, " and "), strings.Join(agents, " or "))
+}
+
+const unprovenRemedy = "name approvers in these rules, who prove it with a token, or run the worker where its programs can't reach Temporal"

@@ -229,6 +229,30 @@ func (f *File) UsesShell() bool {
 	return slices.Contains(tools, workspace.ShellTool)
 }
 
+// Unproven lists the agents that ask for an approval which anybody may give, and the
+// programs of the worker that could give it: what runs beside it, and may speak to Temporal.
+// Without either it lists nothing.
+func (f *File) Unproven() (agents, programs []string) {
+	for _, def := range f.Agents {
+		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return r.Do == agent.Ask && len(r.Approvers) == 0 }) {
+			agents = append(agents, def.Name)
+		}
+	}
+	_, servers := f.uses()
+	if f.UsesShell() {
+		programs = append(programs, "commands of "+workspace.ShellTool)
+	}
+	for _, name := range servers {
+		if len(f.servers[name].Command) > 0 {
+			programs = append(programs, "the MCP server "+name)
+		}
+	}
+	if len(agents) == 0 || len(programs) == 0 {
+		return nil, nil
+	}
+	return agents, programs
+}
+
 // Workspace is the directory that the agents' tools work in, absolute; empty
 // where no agent has such a tool.
 func (f *File) Workspace() string {

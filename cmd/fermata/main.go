@@ -24,6 +24,9 @@ func main() {
 	context.AfterFunc(ctx, func() { restore(); signal.Stop(pressed) })
 	c := newCLI(os.Stdin, os.Stdout, os.Stderr)
 	c.keys = keys
+	if err := conceal(); err != nil {
+		c.note("fermata: other programs of this user can read this one's memory: %v", err)
+	}
 	os.Exit(c.execute(ctx, os.Args[1:]))
 }
 

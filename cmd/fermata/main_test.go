@@ -219,7 +219,12 @@ func (b *bench) start(args ...string) *process { return b.reads(nil, args...) }
 // reads starts a command with an input.
 func (b *bench) reads(in io.Reader, args ...string) *process {
 	b.t.Helper()
-	p := &process{b: b, cmd: b.command(args...), lines: make(chan string, 1000)}
+	return b.started(in, b.command(args...))
+}
+
+func (b *bench) started(in io.Reader, cmd *exec.Cmd) *process {
+	b.t.Helper()
+	p := &process{b: b, cmd: cmd, lines: make(chan string, 1000)}
 	r, w, err := os.Pipe()
 	require.NoError(b.t, err)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, w, &p.err

@@ -39,7 +39,7 @@
 // removed its environment or hides it from this user, as ssh-agent does.
 //
 // The environment is a short list; no key of this process is in it. HOME is a
-// directory of the workspace's own, kept between commands so that tools find
+// directory of the session's own, kept between its commands so that tools find
 // their caches, and not the real one.
 //
 // On Linux with Landlock the kernel holds the command and all that it starts:

@@ -214,10 +214,11 @@ func TestSensitiveFiles(t *testing.T) {
 		".gnupg/x", ".docker/config.json", ".kube/config", ".config/gcloud/x/y", ".cargo/credentials.toml", ".env.", ".env::$DATA",
 		".env-production", "credentials.json", "client_secret.json", "deploy/secrets.yml", "Secrets.yaml", "kubeconfig", "prod.kubeconfig",
 		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", "prod.auto.tfvars.json", ".bash_history", ".zsh_history",
-		"temporal.toml", "trip.export",
+		"temporal.toml", "trip.export", "secrets.prod.yaml", "secret.json", "credentials.yml", "service-account-7.json", "kubeconfig-prod.yaml",
+		".fish_history", ".psql_history", "host.keytab", ".m2/settings.xml", ".config/git/credentials", ".gitconfig", "auth.json",
 	}
 	plain := []string{
-		".env.example", ".env-example", ".env.local.sample", "secrets.go", "export", "main.tf", ".ENV.Template", ".env.dist", "environment", "env.go", "id_rsa.pub", "id_rsa_test.go",
+		".env.example", ".env-example", ".env.local.sample", "secrets.go", "export", "main.tf", "secrets.example.yaml", "credentials.sample.json", "history", ".ENV.Template", ".env.dist", "environment", "env.go", "id_rsa.pub", "id_rsa_test.go",
 		"keys.go", "monkey", "pem", "credentials", "aws/credentials", ".docker/nginx.conf", ".config/other", "ssh/config",
 	}
 	b := setup(t, nil)
@@ -280,7 +281,7 @@ func TestGitsOwnIsReadAndNotWritten(t *testing.T) {
 	b.put(t, ".git/HEAD", "text")
 	b.link(t, ".git", "other")
 	require.Equal(t, "text", b.ok(t, "fs_read", args{"path": ".git/HEAD"}))
-	for _, path := range []string{".git/config", ".git/modules/sub/config", "other/config"} { // a URL with a token in it
+	for _, path := range []string{".git/config", ".git/config.worktree", ".git/modules/sub/config", "other/config"} { // a URL with a token in it
 		b.put(t, path, "s3cret")
 		b.refused(t, "fs_read", args{"path": path}, "is protected")
 	}

@@ -11,16 +11,19 @@ var (
 	secretFiles = []string{
 		".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".htpasswd",
 		".dockercfg", ".vault-token", ".terraformrc", ".boto", ".s3cfg", "application_default_credentials.json",
-		"credentials.json", "client_secret.json", "secrets.yml", "secrets.yaml", "kubeconfig", "temporal.toml",
-		".bash_history", ".zsh_history", ".sh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
+		"client_secret.json", "auth.json", "kubeconfig", "temporal.toml", ".gitconfig", ".yarnrc.yml", ".vault_pass", "pip.conf",
+		"gradle.properties",
 	}
-	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx", ".tfstate", ".tfvars", ".tfvars.json", ".kubeconfig", ".export"}
+	secretEnds = []string{".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".pkcs12", ".ppk", ".jks", ".keystore", ".kdbx", ".tfstate", ".tfvars", ".tfvars.json", ".kubeconfig", ".export", ".keytab", ".ovpn", "_history"}
 	secretDirs = []string{".ssh", ".gnupg", ".password-store"}
 	// secretPaths are ends of paths, files or directories, whose last name alone says nothing.
 	secretPaths = []string{
 		".aws/credentials", ".aws/cli", ".aws/sso", ".azure/accesstokens.json", ".azure/msal_token_cache.json", ".cargo/credentials",
-		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config", ".local/share/fish/fish_history",
+		".cargo/credentials.toml", ".config/gcloud", ".config/gh", ".config/hub", ".docker/config.json", ".gem/credentials", ".kube/config", ".config/git/credentials", ".m2/settings.xml",
 	}
+	// secretData are the beginnings of names of files with data in dataEnds: secrets.prod.yaml.
+	secretData = []string{"secret", "credential", "service-account", "service_account", "kubeconfig"}
+	dataEnds   = []string{".json", ".yml", ".yaml", ".toml"}
 	// privateKeys begin the names of ssh's private keys, id_rsa_work too.
 	privateKeys = []string{"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"}
 	// copyEnds are left behind by editors and careful people.
@@ -42,7 +45,7 @@ func sensitive(place string) bool {
 		if secretName(names[i]) || slices.Contains(secretDirs, names[i]) {
 			return true
 		}
-		if names[i] == "config" && slices.Contains(names[:i], ".git") { // its URLs may have tokens in them
+		if strings.HasPrefix(names[i], "config") && slices.Contains(names[:i], ".git") { // its URLs may have tokens in them
 			return true
 		}
 		if i > 0 && slices.ContainsFunc(secretPaths, func(end string) bool {
@@ -66,6 +69,8 @@ func secretName(name string) bool {
 		return !slices.ContainsFunc(plainEnds, ends)
 	case filepath.Ext(name) == "" && slices.ContainsFunc(privateKeys, begins):
 		return true
+	case slices.ContainsFunc(secretData, begins) && slices.Contains(dataEnds, filepath.Ext(name)):
+		return !slices.ContainsFunc(plainEnds, func(end string) bool { return strings.Contains(name, end) })
 	}
 	return slices.Contains(secretFiles, name) || slices.ContainsFunc(secretEnds, ends)
 }

@@ -70,19 +70,27 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 		return "", fmt.Errorf("%s: no temporary directory: %w", ShellTool, err)
 	}
 	defer os.RemoveAll(c.temp)
-	if c.home, err = w.commandHome(c.temp); err != nil {
+	session := ""
+	if call != nil {
+		session = call.Session
+	}
+	if c.home, err = w.commandHome(session, c.temp); err != nil {
 		return "", fmt.Errorf("%s: no home for the command: %w", ShellTool, err)
 	}
 	return w.run(ctx, call, c)
 }
 
-// commandHome makes the directory that a command has as HOME. Where nothing
-// lasts, as for a user without a home, it is one in the temporary directory.
-func (w *Workspace) commandHome(temp string) (string, error) {
-	if w.home != "" {
-		err := os.MkdirAll(w.home, 0o700)
-		if err == nil || w.opts.Home != "" {
-			return w.home, err
+// commandHome makes the directory that a command has as HOME: one of its session, since
+// what lies there is run or believed by the next command. Where nothing lasts, as for a
+// user without a home, it is one in the temporary directory.
+func (w *Workspace) commandHome(session, temp string) (string, error) {
+	if w.opts.Home != "" {
+		return w.opts.Home, os.MkdirAll(w.opts.Home, 0o700)
+	}
+	if w.homes != "" {
+		home := filepath.Join(w.homes, digest(session))
+		if os.MkdirAll(home, 0o700) == nil {
+			return home, nil
 		}
 	}
 	home := filepath.Join(temp, "home")

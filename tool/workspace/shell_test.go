@@ -148,6 +148,27 @@ func TestShellHomeLastsAndTempDoesNot(t *testing.T) {
 	require.Equal(t, "[exit status 0]", status)
 }
 
+// What one session leaves in HOME, such as a configuration of git, no other one reads.
+func TestEachSessionHasItsHome(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	root := t.TempDir()
+	w, err := workspace.Open(root, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { w.Close() })
+	b := bench{Workspace: w, root: root, session: "one"}
+	_, home := b.shell(t, `touch "$HOME/.gitconfig"; printf %s "$HOME"`)
+	b.session = "two"
+	status, out := b.shell(t, `test ! -e "$HOME/.gitconfig" && ! touch `+home+`/planted`)
+	if b.Confined() {
+		require.Equal(t, "[exit status 0]", status, out)
+	}
+	_, other := b.shell(t, `printf %s "$HOME"`)
+	require.NotEqual(t, home, other)
+	b.session = "one"
+	status, out = b.shell(t, `test -e "$HOME/.gitconfig" && test ! -e "$HOME/planted"`)
+	require.Equal(t, "[exit status 0]", status, out)
+}
+
 func TestShellWithoutALastingHome(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "/proc/no/such/place")
 	t.Setenv("HOME", "/proc/no/such/place")

@@ -39,8 +39,9 @@ type Options struct {
 	// Env names environment variables of this process that the shell is given
 	// besides the short list that it always gets.
 	Env []string
-	// Home is what the shell has as HOME. Empty means a directory of this
-	// workspace below [os.UserCacheDir].
+	// Home is what the shell has as HOME, for all sessions. Empty means a directory for
+	// each session below [os.UserCacheDir]: what one leaves there, such as a configuration
+	// of git, is run by no other.
 	Home string
 	// Read and Write are further absolute paths that a confined shell may read,
 	// or read and write, such as a module cache that is shared.
@@ -59,7 +60,7 @@ type Workspace struct {
 	root  *os.Root
 	given string // the root as it was named, absolute
 	real  string // the root without symlinks
-	home  string // HOME of the shell; empty for one that lasts a command
+	homes string // where each session has its HOME; empty for one that lasts a command
 	opts  Options
 	abi   int // of Landlock; zero where the kernel lacks it
 
@@ -86,7 +87,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "workspace %q can't be opened: %w", root, err).At("workspace")
 	}
-	w.home = o.home(w.real)
+	w.homes = homes(w.real)
 	for _, path := range o.ExternalRoots {
 		e, err := Open(path, &Options{AllowSensitive: o.AllowSensitive, Home: o.Home})
 		if err != nil {
@@ -124,16 +125,17 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) home(root string) string {
-	if o.Home != "" {
-		return o.Home
-	}
+func homes(root string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "" // a process without a home: each command gets a new one
 	}
-	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(cache, "fermata", "shell", hex.EncodeToString(sum[:8]))
+	return filepath.Join(cache, "fermata", "shell", digest(root))
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Close gives the directories back. Tools that are called later fail.

@@ -20,6 +20,7 @@ type bench struct {
 	*workspace.Workspace
 	root    string
 	outside string // a directory beside the root, with a file "secret"
+	session string
 }
 
 func setup(t *testing.T, o *workspace.Options) bench {
@@ -75,7 +76,7 @@ func (b bench) doContext(ctx context.Context, name string, in args, progress fun
 	}
 	for _, t := range b.Tools() {
 		if t.Spec().Name == name {
-			return t.Call(ctx, tool.Call{Tool: name, Arguments: raw}.WithProgress(progress))
+			return t.Call(ctx, tool.Call{Session: b.session, Tool: name, Arguments: raw}.WithProgress(progress))
 		}
 	}
 	return "", agent.UnknownTool

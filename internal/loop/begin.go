@@ -2,6 +2,7 @@ package loop
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 )
@@ -54,8 +55,9 @@ func (s *step) mayBegin(c Call) bool {
 	return false
 }
 
-// changesNothing reports whether a call is made by a tool of the worker that only reads.
+// changesNothing reports whether a call is made by a tool of the worker that only reads. A
+// source's tools are others' programs, whatever they say that they do.
 func (s *step) changesNothing(c Call) bool {
 	tool, _ := s.Spec.Tool(c.Tool)
-	return tool.By == "" && tool.ReadOnly
+	return tool.By == "" && tool.ReadOnly && !strings.Contains(tool.Name, agent.SourceSeparator)
 }

@@ -40,8 +40,7 @@ type Options struct {
 	// NAME__list_resources, NAME__read_resource and NAME__get_prompt.
 	Resources bool
 	// TrustHints believes the server which of its tools change nothing (readOnlyHint).
-	// Else all of them count as tools that write: for the classes of rules, and while an
-	// approval is open.
+	// Else all of them count as tools that write for the classes of rules.
 	TrustHints bool
 	// Optional lets a run begin without the server's tools where they can't be listed.
 	// Its model is told so.

@@ -87,6 +87,8 @@ func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 		return at.key, fmt.Errorf(".model is missing: write the provider's own name for it")
 	case field != "":
 		return at.at(field), fmt.Errorf(".%s is not for provider %s", field, e.Provider)
+	case workersOwn(e.KeyEnv):
+		return at.at("api_key_env"), fmt.Errorf(".api_key_env names %s, %s", e.KeyEnv, isWorkersOwn)
 	case !isHTTP(e.BaseURL):
 		return at.at("base_url"), fmt.Errorf(".base_url must be an http or https URL with a host")
 	case e.Window < 0 || e.MaxOutput < 0:

@@ -90,6 +90,9 @@ func (x *extra) fill(at, text string, secret bool) (string, error) {
 		if !variableName.MatchString(name) {
 			return "", agent.Errorf(agent.InvalidInput, "%s names the variable %s, which can't be one", at, quote(name)).At(at)
 		}
+		if workersOwn(name) {
+			return "", agent.Errorf(agent.InvalidInput, "%s names %s, %s", at, name, isWorkersOwn).At(at)
+		}
 		value := os.Getenv(name)
 		if !slices.Contains(x.variables, name) {
 			x.variables = append(x.variables, name)

@@ -103,6 +103,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "oauth", ".oauth belongs to a server with a url"
 	case e.plainSecret() != "":
 		return "oauth", "." + e.plainSecret() + " wants a variable of the environment, as ${NAME}: no secret stands in the file"
+	case e.workersOwn() != "":
+		return "", e.workersOwn()
 	case e.URL == "" && e.Plain:
 		return "plain", ".plain belongs to a server with a url"
 	case !slices.Contains([]mcp.Elicit{"", mcp.ElicitRounds, mcp.ElicitReplay}, e.Elicit):
@@ -145,6 +147,33 @@ func (e serverEntry) values() map[string]string {
 	}
 	return values
 }
+
+// workersOwn says which of the worker's own variables the entry would give to its server;
+// empty if none.
+func (e serverEntry) workersOwn() string {
+	values := e.values()
+	for key, value := range e.Env {
+		if name, ok := strings.CutPrefix(value, "$"); ok {
+			values["env."+key] = "${" + name + "}"
+		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(values)) {
+		for _, name := range mcp.Variables(values[where]) {
+			if workersOwn(name) {
+				return fmt.Sprintf(".%s names %s, %s", where, name, isWorkersOwn)
+			}
+		}
+	}
+	return ""
+}
+
+// workersOwn reports whether a variable holds what makes a worker one: its keys, and its
+// way to Temporal. Who has these can approve for anybody, and read all that is stored.
+func workersOwn(variable string) bool {
+	return strings.HasPrefix(variable, "FERMATA_") || strings.HasPrefix(variable, "TEMPORAL_")
+}
+
+const isWorkersOwn = "which is the worker's own and given to nobody"
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
 	return &mcp.Options{

@@ -121,3 +121,22 @@ func TestTierWithoutPrice(t *testing.T) {
 	_, err = agentsfile.Load(t.Context(), agentsfile.DefaultName)
 	require.ErrorContains(t, err, "since the price of x is not known")
 }
+
+// No variable that makes a worker one goes to a server that the file names.
+func TestTheWorkersOwnVariablesAreGivenToNobody(t *testing.T) {
+	t.Setenv("FERMATA_APPROVAL_KEYS", "k1:s3cret")
+	const models, servers = "agents: {a: {model: m}}\nmodels:\n  m: {provider: openai, model: x, base_url: \"http://127.0.0.1:1/v1\", ", "agents: {a: {model: openai/x, tools: [\"mcp:m\"]}}\nmcp:\n  m: {"
+	for text, at := range map[string]string{
+		models + `api_key_env: FERMATA_APPROVAL_KEYS}`:                                                "models.m.api_key_env",
+		models + `headers: {X-Key: "${FERMATA_APPROVAL_KEYS}"}}`:                                      "models.m.headers.X-Key",
+		models + `body: {x: [{y: "${TEMPORAL_API_KEY}"}]}}`:                                           "models.m.body.x[0].y",
+		servers + `command: [cat], env: {K: $FERMATA_APPROVAL_KEYS}}`:                                 "mcp.m.env.K",
+		servers + `url: "https://e.example", headers: {Authorization: "Bearer ${TEMPORAL_API_KEY}"}}`: "mcp.m.headers.Authorization",
+	} {
+		write(t, text+"\n")
+		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+		require.ErrorContains(t, err, "fermata.yaml:3: "+at+" names ", text)
+		require.ErrorContains(t, err, "which is the worker's own and given to nobody")
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 // about in nothing but the case of letters: a tool may take it for that.
 func disguised(schema, arguments json.RawMessage) bool {
 	about := map[string]bool{}
-	each(schema, func(key string, value any) {
+	_ = each(schema, func(key string, value any) { // it was read before
 		switch v := value.(type) {
 		case map[string]any:
 			for name := range v {
@@ -66,16 +67,16 @@ func disguised(schema, arguments json.RawMessage) bool {
 		}
 	})
 	found := false
-	each(arguments, func(name string, _ any) {
+	err := each(arguments, func(name string, _ any) {
 		for other, is := range about {
 			found = found || is && name != other && strings.EqualFold(name, other) && !about[name]
 		}
 	})
-	return found
+	return found || err != nil
 }
 
 // each calls visit with every name and value of the objects of a JSON text.
-func each(raw json.RawMessage, visit func(name string, value any)) {
+func each(raw json.RawMessage, visit func(name string, value any)) error {
 	var walk func(any)
 	walk = func(value any) {
 		switch v := value.(type) {
@@ -91,9 +92,13 @@ func each(raw json.RawMessage, visit func(name string, value any)) {
 		}
 	}
 	var value any
-	if json.Unmarshal(raw, &value) == nil {
-		walk(value)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return err
 	}
+	walk(value)
+	return nil
 }
 
 // deniedBy finds a rule that does not let a person put these arguments in the

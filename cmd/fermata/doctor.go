@@ -275,7 +275,7 @@ func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) 
 func (d *doctor) checkAgents() {
 	if d.file == nil {
 		d.found("agents", skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
-		d.checkShell(".", skipped)
+		d.checkShell(".", nil, skipped)
 		return
 	}
 	for _, def := range d.file.Agents {
@@ -313,7 +313,7 @@ func (d *doctor) checkAgents() {
 		d.found("mcp", warning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
 	}
 	if d.file.UsesShell() {
-		d.checkShell(d.file.Workspace(), warning)
+		d.checkShell(d.file.Workspace(), d.file.WorkspaceOptions(), warning)
 	}
 }
 
@@ -371,8 +371,8 @@ func (d *doctor) checkServers(ctx context.Context) {
 }
 
 // checkShell says what holds commands; worst is how bad it is if nothing does.
-func (d *doctor) checkShell(dir string, worst verdict) {
-	w, err := workspace.Open(dir, nil)
+func (d *doctor) checkShell(dir string, o *workspace.Options, worst verdict) {
+	w, err := workspace.Open(dir, o)
 	if err != nil {
 		d.failed("shell", err, "")
 		return

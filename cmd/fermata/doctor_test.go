@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 // Doctor finds what would fail a run that has not begun yet.
@@ -79,11 +81,13 @@ func TestApprovalsThatAModelCouldGive(t *testing.T) {
 	b := setup(t)
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
 	agents := func(tools, rule string) string {
-		return fmt.Sprintf("agents:\n  a: {model: \"script:s.yaml\", tools: [%s], rules: [{tools: [fs_write], do: ask%s}]}\n", tools, rule)
+		return fmt.Sprintf("agents:\n  a: {model: \"script:s.yaml\", tools: [%s], rules: [{tools: [fs_write], do: ask%s}]}\nshell: {network: true}\n", tools, rule)
 	}
 	const says = "commands of shell_run may approve what a asks for, if they reach Temporal: its rules name no approvers"
 	for file, warns := range map[string]bool{
-		agents("fs_write, shell_run", ""): true, agents("fs_write", ""): false, agents("fs_write, shell_run", ", approvers: [ana]"): false,
+		agents("fs_write, shell_run", ""): true, agents("fs_write", ""): false,
+		strings.Replace(agents("fs_write, shell_run", ""), "network: true", "network: false", 1): !workspace.HoldsNetwork(),
+		agents("fs_write, shell_run", ", approvers: [ana]"):                                      false,
 	} {
 		b.write("fermata.yaml", file)
 		require.Equal(t, warns, strings.Contains(b.run("doctor").out, "warn approval    "+says), file)

@@ -73,33 +73,40 @@ func handled(abi int) uint64 {
 	return rights
 }
 
+// hold is what a thread gives up before it starts a command.
+type hold struct {
+	rules   int // of Landlock, a descriptor; -1 where the kernel lacks it
+	network bool
+}
+
 // launch starts a command, held by the kernel as far as it can.
 func (w *Workspace) launch(cmd *exec.Cmd, c command) error {
-	if w.abi == 0 {
-		return cmd.Start()
+	h := hold{rules: -1, network: w.unlinked()}
+	if w.abi > 0 {
+		rules, err := w.ruleset(c)
+		if err != nil {
+			return fmt.Errorf("it can't be held in the workspace: %w", err)
+		}
+		defer unix.Close(rules)
+		h.rules = rules
 	}
-	rules, err := w.ruleset(c)
-	if err != nil {
-		return fmt.Errorf("it can't be held in the workspace: %w", err)
-	}
-	defer unix.Close(rules)
-	return startHeld(cmd, rules)
+	return startHeld(cmd, h)
 }
 
 // startHeld starts a command on a thread that has given up its rights for good.
 // The command inherits that; this process' other threads do not. The thread
 // ends with its goroutine, since that never unlocks it.
-func startHeld(cmd *exec.Cmd, rules int) error {
+func startHeld(cmd *exec.Cmd, h hold) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The first thread can't end. As long as it is held here, another is taken.
 			defer runtime.UnlockOSThread()
-			done <- startHeld(cmd, rules)
+			done <- startHeld(cmd, h)
 			return
 		}
-		if err := holdThread(rules); err != nil {
+		if err := h.thread(); err != nil {
 			done <- fmt.Errorf("it can't be held in the workspace: %w", err)
 			return
 		}
@@ -108,15 +115,23 @@ func startHeld(cmd *exec.Cmd, rules int) error {
 	return <-done
 }
 
-func holdThread(rules int) error {
+// thread takes the rights from the thread that runs.
+func (h hold) thread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
 	if err := dropCapabilities(); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
-		return fmt.Errorf("landlock: %w", errno)
+	if h.rules >= 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(h.rules), 0, 0); errno != 0 {
+			return fmt.Errorf("landlock: %w", errno)
+		}
+	}
+	if h.network {
+		if err := unlink(); err != nil {
+			return fmt.Errorf("seccomp: %w", err)
+		}
 	}
 	return nil
 }

@@ -55,12 +55,18 @@
 // Elsewhere a command can do what the user of this process can do: read its
 // files and its environment, too. [Options.MustConfine] refuses commands there.
 //
+// On Linux with seccomp, on amd64 and arm64, a command has no network unless
+// [Options.Network] says so: no socket of any kind, so that it can't ask Temporal to
+// approve what its model asked for, or Docker to be root. What listens and asks within
+// one command, such as the test of a server, needs Network as well.
+//
 // What nothing here holds, so that nobody relies on it:
 //   - Secrets inside the workspace. The file tools refuse them; a command can
 //     read them, since Landlock grants whole directories. Keep them elsewhere,
 //     or leave out shell_run.
-//   - The network, and sockets with a path, such as Docker's or a session
-//     bus, if the user may open them: whoever may speak to Docker is root.
+//   - With Network, sockets with a path, such as Docker's or a session bus, if the
+//     user may open them: whoever may speak to Docker is root.
+//   - Modes and times of files outside that belong to the user of this process.
 //   - CPU, memory and disk.
 //   - What a person does later with what was written: a Makefile, a hook.
 //

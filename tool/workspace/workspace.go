@@ -50,6 +50,10 @@ type Options struct {
 	// may read and write by their absolute paths; else all that is outside is
 	// refused (catalogue HA-114). The shell has its own lists, Read and Write.
 	ExternalRoots []string
+	// Network lets commands use the network, and all that listens on this machine: Temporal,
+	// databases, Docker. Without it they have no socket at all, as far as the kernel can see
+	// to that ([HoldsNetwork]); what listens and asks within one command can't either.
+	Network bool
 	// MustConfine refuses commands where the kernel can't hold them.
 	MustConfine bool
 }
@@ -158,12 +162,23 @@ func (w *Workspace) Tools() []tool.Tool {
 	}
 }
 
+// unlinked reports whether commands are kept from the network.
+func (w *Workspace) unlinked() bool { return !w.opts.Network && HoldsNetwork() }
+
 // Confined reports whether the kernel keeps what shell_run starts from the files
 // outside of the workspace, as the package comment describes.
 func (w *Workspace) Confined() bool { return w.abi >= filesABI }
 
-// Confinement says in a sentence what holds a command: for the model and for people.
+// Confinement says what holds a command: for the model and for people.
 func (w *Workspace) Confinement() string {
+	if w.unlinked() && !(w.opts.MustConfine && !w.Confined()) {
+		return w.files() + " They have no network."
+	}
+	return w.files()
+}
+
+// files says what keeps a command to some files.
+func (w *Workspace) files() string {
 	held := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): they can write only there, in HOME and in TMPDIR, and read besides only the system's files", w.abi)
 	switch {
 	case w.abi >= signalsABI:

@@ -268,7 +268,7 @@ func (f *File) Unproven() (agents, programs []string) {
 		}
 	}
 	_, servers := f.uses()
-	if f.UsesShell() {
+	if f.UsesShell() && (f.shell.Network || !workspace.HoldsNetwork()) {
 		programs = append(programs, "commands of "+workspace.ShellTool)
 	}
 	for _, name := range servers {
@@ -306,7 +306,7 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 	k := &Kit{}
 	_, servers := f.uses()
 	if dir := f.Workspace(); dir != "" {
-		w, err := workspace.Open(dir, nil)
+		w, err := workspace.Open(dir, f.WorkspaceOptions())
 		if err != nil {
 			return nil, err
 		}

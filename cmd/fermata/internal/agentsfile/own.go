@@ -1,0 +1,63 @@
+package agentsfile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool/mcp"
+	"github.com/fermata-agents/fermata/tool/workspace"
+)
+
+// workersOwn says which of the worker's own variables the entry would give to its server;
+// empty if none.
+func (e serverEntry) workersOwn() string {
+	values := e.values()
+	for key, value := range e.Env {
+		if name, ok := strings.CutPrefix(value, "$"); ok {
+			values["env."+key] = "${" + name + "}"
+		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(values)) {
+		for _, name := range mcp.Variables(values[where]) {
+			if workersOwn(name) {
+				return fmt.Sprintf(".%s names %s, %s", where, name, isWorkersOwn)
+			}
+		}
+	}
+	return ""
+}
+
+// workersOwn reports whether a variable holds what makes a worker one: its keys, and its
+// way to Temporal. Who has these can approve for anybody, and read all that is stored.
+func workersOwn(variable string) bool {
+	return strings.HasPrefix(variable, "FERMATA_") || strings.HasPrefix(variable, "TEMPORAL_")
+}
+
+const isWorkersOwn = "which is the worker's own and given to nobody"
+
+// Unproven lists the agents that ask for an approval which anybody may give, and the
+// programs of the worker that could give it: what runs beside it, and may speak to Temporal.
+// Without either it lists nothing.
+func (f *File) Unproven() (agents, programs []string) {
+	for _, def := range f.Agents {
+		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return r.Do == agent.Ask && len(r.Approvers) == 0 }) {
+			agents = append(agents, def.Name)
+		}
+	}
+	_, servers := f.uses()
+	if f.UsesShell() && (f.shell.Network || !workspace.HoldsNetwork()) {
+		programs = append(programs, "commands of "+workspace.ShellTool)
+	}
+	for _, name := range servers {
+		if len(f.servers[name].Command) > 0 {
+			programs = append(programs, "the MCP server "+name)
+		}
+	}
+	if len(agents) == 0 || len(programs) == 0 {
+		return nil, nil
+	}
+	return agents, programs
+}

@@ -8,7 +8,7 @@ import (
 
 // answerBy is until when a person may decide what the run asks; zero if there is no bound.
 // A daemon that is idle waits for whatever comes, however long.
-func (s State) answerBy() time.Time {
+func (s *State) answerBy() time.Time {
 	w := s.Rest.Wait
 	if w == nil || s.Spec == nil || s.Spec.ResumeWithin == 0 || s.idling() && !s.Holds.any() {
 		return time.Time{}
@@ -23,7 +23,7 @@ func (s State) answerBy() time.Time {
 // resumeBy is until when a person may resume the run; zero if there is no bound. A hold
 // that was laid later has an age of its own: else a hold on an old park could never be
 // lifted, and would keep the run from what it waits for.
-func (s State) resumeBy() time.Time {
+func (s *State) resumeBy() time.Time {
 	by, h := s.answerBy(), s.Holds.own()
 	if by.IsZero() || h == nil {
 		return by

@@ -154,16 +154,16 @@ func (b Budget) deadline() time.Time {
 }
 
 // ownTurns is how many model calls the run itself has made of those that it may.
-func (s State) ownTurns() int { return s.Turn.N - s.Budget.From }
+func (s *State) ownTurns() int { return s.Turn.N - s.Budget.From }
 
 // tally is what the run itself has used.
-func (s State) tally() agent.Tally {
+func (s *State) tally() agent.Tally {
 	b := s.Budget
 	return agent.Tally{Agents: 1, Turns: s.ownTurns(), Usage: b.Usage, Cost: b.Cost, Estimated: b.Estimated}
 }
 
 // treeTally is what the run and all below it have used, as far as that was heard.
-func (s State) treeTally() agent.Tally {
+func (s *State) treeTally() agent.Tally {
 	t := s.tally().Add(s.Ledger.Gone)
 	for _, a := range s.Ledger.Accounts {
 		t = t.Add(a.Spent)
@@ -172,7 +172,7 @@ func (s State) treeTally() agent.Tally {
 }
 
 // spentAmounts is what the tree has used of each resource.
-func (s State) spentAmounts() (spent agent.Amounts) {
+func (s *State) spentAmounts() (spent agent.Amounts) {
 	k := s.reckon()
 	for r := range agent.Resources {
 		spent[r] = k.spent(r)
@@ -185,7 +185,7 @@ var limitOrder = []agent.Resource{agent.ResourceTurns, agent.ResourceTime, agent
 
 // limit is the first of the run's own limits that is used up before a model call; nil if
 // none is.
-func (s State) limit() *agent.Error {
+func (s *State) limit() *agent.Error {
 	if most := s.Budget.Limits.OwnTurns; most > 0 && s.ownTurns()-s.Budget.OwnBase >= most {
 		return agent.Errorf(agent.LimitTurns, "the run has made the %d model calls that limits.own_turns allows", most)
 	}
@@ -199,7 +199,7 @@ func (s State) limit() *agent.Error {
 }
 
 // used is the error of a limit that is used up.
-func (s State) used(r agent.Resource, k reckoning) *agent.Error {
+func (s *State) used(r agent.Resource, k reckoning) *agent.Error {
 	who := "the run has"
 	if len(k.Accounts) > 0 || k.Gone.Agents > 0 {
 		who = "the run and the agents below it have"
@@ -300,7 +300,7 @@ func (s *step) afresh() {
 }
 
 // usedOfLimits is how much of each of its own limits the run's tree has used up.
-func (s State) usedOfLimits(now time.Time) (u agent.LimitsUsed) {
+func (s *State) usedOfLimits(now time.Time) (u agent.LimitsUsed) {
 	l, base, k := s.Budget.Limits, s.Budget.Base, s.reckon()
 	if l.Turns > 0 {
 		u.Turns = &agent.Used[int]{Used: int(k.spent(agent.ResourceTurns) - base[agent.ResourceTurns]), Max: l.Turns}
@@ -325,7 +325,7 @@ func (s State) usedOfLimits(now time.Time) (u agent.LimitsUsed) {
 }
 
 // room is what the run may still use, by all limits.
-func (s State) room() (room agent.Amounts) {
+func (s *State) room() (room agent.Amounts) {
 	k := s.reckon()
 	for r := range agent.Resources {
 		left := k.left(r)
@@ -340,7 +340,7 @@ func (s State) room() (room agent.Amounts) {
 }
 
 // netGrant is what the parent has granted, less what was given back.
-func (s State) netGrant() agent.Amounts {
+func (s *State) netGrant() agent.Amounts {
 	net := agent.Limits{}.Amounts()
 	if a := s.Ledger.Above; a != nil {
 		net = a.Granted
@@ -354,7 +354,7 @@ func (s State) netGrant() agent.Amounts {
 }
 
 // left is what a handoff says of what the limits still allow.
-func (s State) left() agent.Left {
+func (s *State) left() agent.Left {
 	room := s.room()
 	some := func(r agent.Resource) int64 { return max(0, room[r]) }
 	return agent.Left{Turns: int(some(agent.ResourceTurns)), Tokens: some(agent.ResourceTokens), Cost: agent.USD(some(agent.ResourceCost))}

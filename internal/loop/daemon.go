@@ -37,7 +37,7 @@ func (d *Daemon) woke(ticks int) { d.Ticks = ticks }
 func (d Daemon) idlesOut(watchdog int) bool { return watchdog > 0 && d.Ticks >= watchdog }
 
 // daemon is how the run idles; nil for one that ends.
-func (s State) daemon() *agent.Daemon {
+func (s *State) daemon() *agent.Daemon {
 	if s.Spec == nil {
 		return nil
 	}
@@ -48,16 +48,16 @@ func (s State) daemon() *agent.Daemon {
 const causeIdle = "idle"
 
 // idling reports whether the run is a daemon that has nothing to deal with.
-func (s State) idling() bool { return s.Park != nil && s.Park.Idle }
+func (s *State) idling() bool { return s.Park != nil && s.Park.Idle }
 
 // hears reports whether events of a topic are for this run.
-func (s State) hears(topic string) bool {
+func (s *State) hears(topic string) bool {
 	d := s.daemon()
 	return d != nil && (len(d.Topics) == 0 || slices.Contains(d.Topics, topic))
 }
 
 // topics are those that a daemon hears.
-func (s State) topics() []string {
+func (s *State) topics() []string {
 	d := s.daemon()
 	switch {
 	case d == nil || s.over():

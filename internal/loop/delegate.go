@@ -118,7 +118,7 @@ func (s *step) ceilings(sub agent.SubAgent) (all [][]string) {
 func (s *step) foreground() bool { return s.Calls.count(Below) > 0 || s.Children.starting() }
 
 // childrenRest reports whether the turn waits for children alone, all of which are suspended.
-func (s State) childrenRest() bool {
+func (s *State) childrenRest() bool {
 	if s.Calls.count(Below) == 0 || s.Calls.count(Below)+s.Calls.count(Done) < len(s.Calls.List) {
 		return false
 	}
@@ -156,7 +156,7 @@ func (s *step) childrenWork() bool {
 }
 
 // waitedFor lists the children whose end a call waits for.
-func (s State) waitedFor(c Call) []string {
+func (s *State) waitedFor(c Call) []string {
 	if len(c.On) > 0 {
 		return c.On
 	}

@@ -10,11 +10,11 @@ import (
 // [agent.Busy] one that is not suspended, is about to go on in a new execution, or has
 // runs below it that are at no end, and with [agent.InvalidInput] one that is below
 // another itself.
-func (s State) Portable() error {
+func (s *State) Portable() error {
 	switch {
 	case s.Parent.Birth != nil:
 		return agent.Errorf(agent.InvalidInput, "session %s works for session %s; only a session of its own can be moved", s.Session, s.Parent.Birth.Parent.Session).At("session")
-	case s.Status() != agent.Suspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: s}).idle():
+	case s.Status() != agent.Suspended || s.Spec == nil || s.End.Stopping != nil || !(&step{State: *s}).idle():
 		return agent.Errorf(agent.Busy, "session %s is %s; only one that is suspended or at its end can be moved: pause it first", s.Session, s.Status())
 	case s.Life == Carrying: // an answer may have ended its turn, which it looks at there
 		e := agent.Errorf(agent.Busy, "session %s goes on in a new execution just now; try again in a moment", s.Session)
@@ -81,6 +81,6 @@ func (s *step) unfit(at State) *agent.Error {
 
 // names reports whether what was said names this run: by its id, or by the one that
 // it had where it was before.
-func (s State) names(said string) bool {
+func (s *State) names(said string) bool {
 	return agent.NamesRun(said, s.Run) || s.Origin.Former != "" && agent.NamesRun(said, s.Origin.Former)
 }

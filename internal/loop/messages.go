@@ -164,7 +164,7 @@ func (m *Messages) inherit(posts []agent.Post, events []agent.EmitOrder) {
 
 // Remembered are the messages that the session's head knows by their ids. Those of a
 // daemon are many, and are written where the next run looks for them.
-func (s State) Remembered(final bool) []agent.Post {
+func (s *State) Remembered(final bool) []agent.Post {
 	posts := s.Messages.Posts
 	if n := len(posts) - maxPosts; n > 0 && !final {
 		return posts[n:]
@@ -174,7 +174,7 @@ func (s State) Remembered(final bool) []agent.Post {
 
 // Inbox is what the session's next run takes over, if this one ends as it stands and says
 // no more: an event that has met a daemon's park is told by the end.
-func (s State) Inbox() agent.Inbox {
+func (s *State) Inbox() agent.Inbox {
 	in := agent.Inbox{Cut: s.Daemon.Due, Events: s.Messages.Events}
 	if e := s.Park.event(); e != nil && s.daemon() != nil {
 		in.Events = slices.Concat([]agent.EmitOrder{e.order()}, s.Messages.Events)
@@ -184,7 +184,7 @@ func (s State) Inbox() agent.Inbox {
 
 // waiting is the inbox as a seal tells it: what the store has of it already is named,
 // and only the rest is said.
-func (s State) waiting() (in agent.Inbox, kept []agent.Kept) {
+func (s *State) waiting() (in agent.Inbox, kept []agent.Kept) {
 	whole := s.Inbox()
 	blobs := map[string]string{}
 	for _, k := range s.Log.Kept {

@@ -21,7 +21,7 @@ type reason struct {
 type reasons []reason
 
 // reasons lists all that keeps the run from its next step.
-func (s State) reasons() (all reasons) {
+func (s *State) reasons() (all reasons) {
 	all = slices.Concat(s.Requests.reasons(), s.Park.reasons(), s.Holds.reasons(s.Rest.by()), s.shareReasons())
 	if len(all) == 0 && s.childrenRest() {
 		all = append(all, reason{kind: agent.AwaitingChildren, owner: agent.OwnedByRuntime, finds: []string{"children"}})

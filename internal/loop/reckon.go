@@ -55,7 +55,7 @@ import (
 const plenty = math.MaxInt64
 
 // reckon puts the ledger beside what the run has used and may use.
-func (s State) reckon() reckoning {
+func (s *State) reckon() reckoning {
 	own := s.tally().Amounts()
 	own[agent.ResourceTime] = int64(s.Budget.Worked)
 	return reckoning{Ledger: s.Ledger, own: own, allowance: s.Budget.allowance()}
@@ -63,7 +63,7 @@ func (s State) reckon() reckoning {
 
 // lacks is all that keeps the run from its next step, though its own limit is not used up;
 // zero where it lacks nothing.
-func (s State) lacks() (short agent.Amounts) {
+func (s *State) lacks() (short agent.Amounts) {
 	if s.couldUseNothing() {
 		return short
 	}
@@ -84,13 +84,13 @@ func (s State) lacks() (short agent.Amounts) {
 // couldUseNothing reports whether the run would not go on with a grant: it is held, parked,
 // asks somebody, or is at its end. It lacks nothing then, or it would keep from others what
 // it does not use.
-func (s State) couldUseNothing() bool {
+func (s *State) couldUseNothing() bool {
 	lives := s.Life == Live || s.Life == Carrying
 	return !lives || s.End.Stopping != nil || s.Park != nil || s.Holds.any() || len(s.Requests.Open) > 0
 }
 
 // short reports whether the run lacks something.
-func (s State) short() bool { return s.lacks() != agent.Amounts{} }
+func (s *State) short() bool { return s.lacks() != agent.Amounts{} }
 
 // wantsAbove is what the run would have from its parent for itself and for its sub-agents, and
 // how urgently (askLow, askDry). It wants only what its grant bounds: the parent can't give

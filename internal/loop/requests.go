@@ -78,7 +78,7 @@ func (r Request) sized(words string) Request {
 func (d Decided) inJSON() int { return verbFrame + maxName + inJSON(d.Approver) }
 
 // shown is an open request as the wire shows it, with the arguments of its call.
-func (s State) shown(o Request) agent.Request {
+func (s *State) shown(o Request) agent.Request {
 	r := o.Request
 	i := s.Calls.find(o.CallID)
 	if r.Call == nil || o.Again || i < 0 {

@@ -27,7 +27,7 @@ import (
 const moreToCome = 4
 
 // delegates counts the calls that wait to be given to sub-agents.
-func (s State) delegates() (n int64) {
+func (s *State) delegates() (n int64) {
 	for _, c := range s.Calls.List {
 		if tool, _ := s.Spec.Tool(c.Tool); c.State == Waiting && tool.By == agent.BySubAgent {
 			n++
@@ -37,18 +37,18 @@ func (s State) delegates() (n int64) {
 }
 
 // mayDelegate reports whether it is decided if one more agent may be started.
-func (s State) mayDelegate() bool {
+func (s *State) mayDelegate() bool {
 	k := s.reckon()
 	return k.left(agent.ResourceAgents) > 0 || s.noMoreAgents(k)
 }
 
 // noMoreAgents reports whether no limit above or here allows another agent.
-func (s State) noMoreAgents(k reckoning) bool {
+func (s *State) noMoreAgents(k reckoning) bool {
 	return k.exhausted(agent.ResourceAgents) || k.Above != nil && k.Above.Denied
 }
 
 // levels is how many runs may stand below this one.
-func (s State) levels() int {
+func (s *State) levels() int {
 	levels := s.Budget.Limits.Depth
 	if b := s.Parent.Birth; b != nil {
 		levels = min(levels, b.Levels)
@@ -237,7 +237,7 @@ func (s *step) progress() string {
 }
 
 // shareReasons is the grant that the run waits for.
-func (s State) shareReasons() reasons {
+func (s *State) shareReasons() reasons {
 	if !s.short() {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // contradicts itself nowhere, and how long its parts are is counted anew.
 
 // unsound says how the state of a suspended run contradicts itself; empty if it does not.
-func (s State) unsound() string {
+func (s *State) unsound() string {
 	n := s.Numbers
 	for _, one := range []int{n.Suspension, n.Request, n.Hold, n.Child, s.Turn.N} {
 		if one < 0 || one > maxHold {
@@ -35,7 +35,7 @@ func (s State) unsound() string {
 }
 
 // soundCall reports whether a call is the only one of its id, and has what its state wants.
-func (s State) soundCall(c Call) bool {
+func (s *State) soundCall(c Call) bool {
 	same := func(k Call) bool { return k.ID == c.ID }
 	if i := slices.IndexFunc(s.Calls.List, same); slices.ContainsFunc(s.Calls.List[i+1:], same) {
 		return false
@@ -53,7 +53,7 @@ func (s State) soundCall(c Call) bool {
 }
 
 // soundRequest reports whether a request is the only one of its id, and its call waits for it.
-func (s State) soundRequest(o Request) bool {
+func (s *State) soundRequest(o Request) bool {
 	same := func(k Request) bool { return k.ID == o.ID }
 	if i := slices.IndexFunc(s.Requests.Open, same); slices.ContainsFunc(s.Requests.Open[i+1:], same) {
 		return false

@@ -144,7 +144,7 @@ func fit[T ~string](text T, most int) T {
 }
 
 // space is how much more may wait for somebody.
-func (s State) space() int {
+func (s *State) space() int {
 	n := waitShare - s.Messages.PendingSize - s.Messages.EventSize - s.Park.size() - s.Requests.size() - s.Calls.kept()
 	if s.Rest.resting() || s.Life == Carrying {
 		n -= s.Calls.waiting()
@@ -155,7 +155,7 @@ func (s State) space() int {
 // overlong is the place of the longest of the calls that a hold, or a history without room,
 // keeps from being made, if all of them are longer than what a run that rests may keep; -1 if
 // they are not.
-func (s State) overlong() int {
+func (s *State) overlong() int {
 	if s.Calls.waiting() <= s.space() {
 		return -1
 	}
@@ -171,21 +171,21 @@ func (s State) overlong() int {
 const tooLongToKeep = "the run was held, or had to begin a new history, and keeps no more than it may; ask for the call again, or for shorter ones"
 
 // mayKeep reports whether a call can be kept with what people are asked about it.
-func (s State) mayKeep(i int, o Request) bool {
+func (s *State) mayKeep(i int, o Request) bool {
 	return o.Size+s.Calls.List[i].Size-callFrame-ownWords <= s.space()
 }
 
 // mayWait reports whether a message can wait for the model.
-func (s State) mayWait(m agent.Message) bool { return s.mayWaitAs(messageInJSON(m)) }
+func (s *State) mayWait(m agent.Message) bool { return s.mayWaitAs(messageInJSON(m)) }
 
 // mayWaitAs reports whether a message of a length in JSON can.
-func (s State) mayWaitAs(n int) bool {
+func (s *State) mayWaitAs(n int) bool {
 	return s.Messages.PendingSize+n <= pendingShare && n <= s.space()
 }
 
 // resultSpace is how long the text of a call's result may be: a hold may let the run rest
 // before the turn ends.
-func (s State) resultSpace(i int) int {
+func (s *State) resultSpace(i int) int {
 	c := s.Calls.List[i]
 	return max(ownWords, s.space()+c.kept()-callFrame-c.edits())
 }

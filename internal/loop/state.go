@@ -71,7 +71,7 @@ func copied[T any](p *T) *T {
 }
 
 // Unwritten reports whether the run has no part in the log yet.
-func (s State) Unwritten() bool {
+func (s *State) Unwritten() bool {
 	switch s.Life {
 	case New, Opening, Locating, Importing, Listing:
 		return true
@@ -80,13 +80,13 @@ func (s State) Unwritten() bool {
 }
 
 // over reports whether the run's outcome is decided.
-func (s State) over() bool { return s.Life == Ending || s.Life == Ended }
+func (s *State) over() bool { return s.Life == Ending || s.Life == Ended }
 
 // ready reports whether the run is between two turns.
-func (s State) ready() bool { return s.Life == Live && s.Turn.Phase == Ready }
+func (s *State) ready() bool { return s.Life == Live && s.Turn.Phase == Ready }
 
 // at names the phase for refusals and traces: the turn's while the run lives.
-func (s State) at() string {
+func (s *State) at() string {
 	switch {
 	case s.Life != Live:
 		return string(s.Life)
@@ -96,10 +96,10 @@ func (s State) at() string {
 	return string(s.Turn.Phase)
 }
 
-func (s State) redacted() bool { return s.Spec != nil && s.Spec.Redact }
+func (s *State) redacted() bool { return s.Spec != nil && s.Spec.Redact }
 
 // agent is the name of the run's agent, or the one that was asked for.
-func (s State) agent() string {
+func (s *State) agent() string {
 	if s.Spec != nil {
 		return s.Spec.Name
 	}

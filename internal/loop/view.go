@@ -9,7 +9,7 @@ import (
 
 // Status is the run's status on the wire. A run that is ending still runs: an
 // end is not told before it is stored.
-func (s State) Status() agent.Status {
+func (s *State) Status() agent.Status {
 	switch {
 	case s.Life == New:
 		return agent.Pending
@@ -24,7 +24,7 @@ func (s State) Status() agent.Status {
 }
 
 // View is the answer to the query status.
-func (s State) View(now time.Time) agent.RunStatus {
+func (s *State) View(now time.Time) agent.RunStatus {
 	v := agent.RunStatus{
 		V: agent.Version, Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Since: s.Rest.Since, Turn: s.Turn.N,
 		Doing: s.doing(now), Suspension: s.Suspension(), Children: s.Children.counts(), Queued: len(s.Messages.Pending), Labels: s.Origin.Labels,
@@ -43,7 +43,7 @@ func (s State) View(now time.Time) agent.RunStatus {
 }
 
 // doing lists what the run is at.
-func (s State) doing(now time.Time) []agent.Doing {
+func (s *State) doing(now time.Time) []agent.Doing {
 	doing := []agent.Doing{}
 	store := agent.Doing{Kind: agent.DoingStore, What: "transcript", Since: s.Rest.Since}
 	switch {
@@ -73,7 +73,7 @@ func (s State) doing(now time.Time) []agent.Doing {
 const maxMemoReason = 200
 
 // Memo is what a listing shows of the run.
-func (s State) Memo() agent.Memo {
+func (s *State) Memo() agent.Memo {
 	m := agent.Memo{
 		V: agent.Version, Run: s.Run, Task: s.Origin.Task, Status: s.Status(), Since: s.Rest.Since,
 		Turn: s.Turn.N, Cost: s.Budget.Cost, Labels: s.Origin.Labels,
@@ -101,7 +101,7 @@ func (s State) Memo() agent.Memo {
 }
 
 // Suspension is the open one as the wire shows it; nil while there is none.
-func (s State) Suspension() *agent.Suspension {
+func (s *State) Suspension() *agent.Suspension {
 	w := s.Rest.Wait
 	if w == nil || s.over() {
 		return nil
@@ -132,7 +132,7 @@ const maxWaitsFor = 1500
 
 // WaitsFor is what listings find a run by (wire §8). A daemon is found by what it hears,
 // also while it is not suspended.
-func (s State) WaitsFor() (list []string) {
+func (s *State) WaitsFor() (list []string) {
 	size := 0
 	add := func(what string) {
 		if !slices.Contains(list, what) && size+len(what) <= maxWaitsFor {
@@ -170,7 +170,7 @@ func heardAs(topic string) string {
 }
 
 // Nodes is the run and what it has heard of its sub-agents, for the query tree.
-func (s State) Nodes() []agent.Node {
+func (s *State) Nodes() []agent.Node {
 	own := agent.Node{
 		Session: s.Session, Run: s.Run, Agent: s.agent(), Status: s.Status(), Heard: s.Rest.Since.UTC().Format(time.RFC3339),
 		Used: s.treeTally(), Granted: agent.RoomOf(s.netGrant()),

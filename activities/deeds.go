@@ -46,7 +46,9 @@ type Deeds struct {
 	// ExportKeys are what exports of sessions may be signed with; without any none is
 	// taken.
 	ExportKeys signals.Keys
-	Logger     *slog.Logger
+	// Daily is this process' part of the daily limits; nil bounds nothing.
+	Daily  *Daily
+	Logger *slog.Logger
 	// Live hears what is not recorded: pieces of replies, progress. It may be nil.
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.

@@ -21,6 +21,10 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(in.Within), errWithin)
 		defer stop()
 	}
+	if err := d.Daily.enter(ctx); err != nil {
+		return reply, "", err
+	}
+	defer func() { d.Daily.leave(t.charged()) }()
 	attempt := in.attempt(ctx)
 	var failed failures
 	for i, name := range spec.Models() {
@@ -42,6 +46,8 @@ func (d *Deeds) ask(ctx context.Context, spec *agent.Spec, messages []agent.Mess
 		fallback, price := "", m.Info(m.Name).Price
 		if i > 0 {
 			fallback = name
+		} else {
+			t.price = price
 		}
 		t.asks(fallback, messages)
 		reply, heard, err = d.generate(ctx, m, spec, messages, in, t)
@@ -187,7 +193,11 @@ func delayed(ctx context.Context, err error) error {
 	}
 	whole := *e
 	whole.Message = err.Error()
-	return durable.Delayed{Tried: int(activity.GetInfo(ctx).Attempt), Wait: e.RetryAfter, Err: &whole}
+	tried := int(activity.GetInfo(ctx).Attempt)
+	if errors.Is(err, errDaily) {
+		tried-- // no provider was asked
+	}
+	return durable.Delayed{Tried: tried, Wait: e.RetryAfter, Err: &whole}
 }
 
 func (d *Deeds) warn(ctx context.Context, f failure, in AskInput) {

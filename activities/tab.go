@@ -23,6 +23,10 @@ type tab struct {
 	known bool // the meter is there
 	Left
 	answered *agent.Charge // what the reply that came has used
+	// fresh is what this attempt has found used, also by those before it that were lost, and
+	// no daily limit has counted yet.
+	fresh []agent.Charge
+	price agent.Price // of what no fallback has used
 }
 
 // Left is what the attempts at a model call leave to the next one.
@@ -98,6 +102,9 @@ func (t *tab) ends(answered *agent.Charge) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Open, t.answered = nil, answered
+	if answered != nil {
+		t.fresh = append(t.fresh, *answered)
+	}
 }
 
 // estimates ends a question whose reply has so many bytes, and of which the provider did
@@ -126,6 +133,12 @@ func (t *tab) lose() {
 
 // add adds a charge; there is one for each model.
 func (t *tab) add(c agent.Charge) {
+	t.fresh = append(t.fresh, c)
+	t.spend(c)
+}
+
+// spend puts a charge beside the others.
+func (t *tab) spend(c agent.Charge) {
 	i := slices.IndexFunc(t.Spent, func(o agent.Charge) bool { return o.Model == c.Model && o.Estimated == c.Estimated })
 	if i < 0 {
 		t.Spent = append(t.Spent, c)
@@ -154,6 +167,20 @@ func (t *tab) refused(err error) bool {
 	return free(err, t.Open.Usage.Output > 0)
 }
 
+// charged is what was found used since the last look, in the measures of daily limits.
+func (t *tab) charged() (sum agent.Daily) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer func() { t.fresh = nil }()
+	for _, c := range t.fresh {
+		if c.Model == "" {
+			c.Cost = t.price.Of(c.Usage)
+		}
+		sum.Tokens, sum.CostUSD = agent.Sum(sum.Tokens, c.Usage.Total()), agent.Sum(sum.CostUSD, c.Cost)
+	}
+	return sum
+}
+
 // beat is what a heartbeat carries.
 func (t *tab) beat() any {
 	t.mu.Lock()
@@ -171,7 +198,7 @@ func (t *tab) beat() any {
 func (t *tab) settle(ctx context.Context, reply agent.Reply, err error) (agent.Reply, error) {
 	t.lose()
 	if t.answered != nil && (err != nil || reply.Usage == agent.Usage{}) { // its reply was of no use
-		t.add(*t.answered)
+		t.spend(*t.answered)
 	}
 	if err == nil {
 		reply.Spent = t.Spent

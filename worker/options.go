@@ -36,6 +36,10 @@ type Options struct {
 	// with: where a bound is given up, its entry stays, with zero values, for as long as
 	// such runs live. A call that asks fallbacks too counts for its first model.
 	Rates map[string]Rate
+	// Daily bounds what all runs of the task queue use together in a day; the zero value
+	// bounds nothing. All workers of a task queue should have the same. Where it is used up,
+	// model calls wait for the next day (docs/limits.md).
+	Daily agent.Daily
 	// Migrations bring the state of older sessions to the StateVersion of an agent, along
 	// the shortest chain. Each leads from one version to another, and no two do the same.
 	Migrations []activities.Migration

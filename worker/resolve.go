@@ -45,6 +45,9 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	faults = append(faults, o.addTools(d)...)
 	faults = append(faults, o.checkRates()...)
 	faults = append(faults, checkMigrations(o.Migrations)...)
+	if err := o.Daily.Check(); err != nil {
+		faults = append(faults, err)
+	}
 	for _, def := range o.Agents {
 		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model))...)
 	}

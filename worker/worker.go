@@ -12,7 +12,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/activities"
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -26,6 +28,7 @@ type Worker struct {
 	holds    *holds                         // nil where the user's carry them
 	hush     context.CancelFunc             // ends the telling of holds
 	version  worker.WorkerDeploymentVersion // zero where workers are not versioned
+	daily    *activities.Daily              // nil without daily limits
 	fatal    chan error                     // has what ended the worker by itself
 }
 
@@ -41,8 +44,9 @@ func New(c client.Client, o *Options) (*Worker, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	deeds.Client, deeds.Identity.Client = c, c
+	deeds.Daily = o.daily(c)
 	versioning := o.versioning()
-	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, fatal: make(chan error, 1)}
+	w := &Worker{temporal: c, store: o.Store, identity: deeds.Identity, logger: o.logger(), hush: func() {}, version: versioning.Version, daily: deeds.Daily, fatal: make(chan error, 1)}
 	process := newProcess()
 	if deeds.Flights.Others = o.Holds; o.Holds == nil {
 		w.holds = newHolds(c, o.taskQueue(), process, deeds.Flights, o.logger())
@@ -63,9 +67,31 @@ func New(c client.Client, o *Options) (*Worker, error) {
 	return w, nil
 }
 
+// daily is this process' part of the daily limits; nil where there are none.
+func (o *Options) daily(c client.Client) *activities.Daily {
+	if o.Daily == (agent.Daily{}) {
+		return nil
+	}
+	queue := o.taskQueue()
+	return &activities.Daily{Limits: o.Daily, Queue: queue, Claim: func(ctx context.Context, claim agent.DailyClaim) (agent.DailyGrant, error) {
+		return signals.ClaimDaily(ctx, c, queue, claim)
+	}}
+}
+
 // stopTimeout is how long [Worker.Stop] waits for model and tool calls in progress. What
 // takes longer is tried again elsewhere, or marked as unknown.
 const stopTimeout = 30 * time.Second
+
+// giveBack leaves to other workers what this one has of the daily limits, while it can
+// still do a task of the account.
+func (w *Worker) giveBack() {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+	defer cancel()
+	w.daily.GiveBack(ctx)
+}
+
+// giveBackWithin bounds that: it is for a day's last two per cent.
+const giveBackWithin = 2 * time.Second
 
 // ended hears what has ended one of the SDK's workers; the first is told.
 func (w *Worker) ended(err error) {
@@ -136,6 +162,7 @@ func (w *Worker) Start(ctx context.Context) error {
 // Stop takes no more work, waits for the calls in progress for 30s
 // ([Options.Temporal] sets it), and returns. It may be called more than once.
 func (w *Worker) Stop() {
+	w.giveBack()
 	var over sync.WaitGroup
 	for _, one := range w.lanes {
 		over.Go(one.Stop)

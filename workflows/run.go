@@ -39,6 +39,7 @@ type Registry interface {
 // Register registers the workflow of every agent.
 func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(s.run, workflow.RegisterOptions{Name: signals.WorkflowType})
+	r.RegisterWorkflowWithOptions(daily, workflow.RegisterOptions{Name: signals.DailyType})
 	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 

@@ -18,6 +18,7 @@
 //	  claude: {provider: anthropic, model: claude-opus-5, cache_ttl: 1h, headers: {X-Team: research}}
 //	rates:
 //	  anthropic: {per_second: 5, at_once: 20}
+//	daily: {cost_usd: 50}
 //	mcp:
 //	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}, elicit: rounds}
 //	  wiki: {url: "https://wiki.example.com/mcp", headers: {Authorization: "Bearer ${WIKI_TOKEN}"}, resources: true}

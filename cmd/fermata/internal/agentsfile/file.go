@@ -27,6 +27,8 @@ type File struct {
 	// paths are relative to.
 	Path, Dir string
 	Agents    []agent.Definition
+	// Daily is what all runs of the worker's task queue may use in a day.
+	Daily agent.Daily
 
 	models    map[string]model.Model // by what an agent calls them, or by provider
 	named     map[string]modelEntry
@@ -38,7 +40,7 @@ type File struct {
 }
 
 // parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "rates", "mcp", "workspace", "shell"}
+var parts = []string{"agents", "models", "rates", "daily", "mcp", "workspace", "shell"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
@@ -75,6 +77,7 @@ func load(path string) (*File, error) {
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
 	f.readRates(c, found["rates"])
+	f.readDaily(c, found["daily"])
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])

@@ -31,5 +31,21 @@ func (f *File) readRates(c *checker, part entry) {
 	}
 }
 
+func (f *File) readDaily(c *checker, part entry) {
+	if part.value == nil {
+		return
+	}
+	d, ok := decode[agent.Daily](c, part, "daily")
+	switch err := d.Check(); {
+	case !ok: // what is wrong is told
+	case err != nil:
+		c.add(agent.InvalidInput, part.key, "%w", err)
+	case d == agent.Daily{}:
+		c.add(agent.InvalidInput, part.key, "daily bounds nothing: write tokens or cost_usd, or leave it out")
+	default:
+		f.Daily = d
+	}
+}
+
 // Rates are the bounds on calls of models, as a worker takes them.
 func (f *File) Rates() map[string]worker.Rate { return f.rates }

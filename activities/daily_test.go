@@ -1,0 +1,100 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/loop"
+)
+
+// ledger stands for the account of a task queue.
+type ledger struct {
+	mu      sync.Mutex
+	account loop.DailyAccount
+	claims  int
+	away    bool
+}
+
+func (l *ledger) claim(_ context.Context, c agent.DailyClaim) (g agent.DailyGrant, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.claims++; l.away {
+		return g, errors.New("nobody answers")
+	}
+	l.account, g = l.account.Claim(time.Now(), c)
+	return g, nil
+}
+
+// Two workers use what a day allows, and no more than one reply each beyond; then calls are
+// told to wait, and the next day they begin again.
+func TestADailyLimitBoundsAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		limits := agent.Daily{Tokens: 10_000, CostUSD: agent.Dollar}
+		workers := []*Daily{{Limits: limits, Queue: "q", Claim: l.claim}, {Limits: limits, Queue: "q", Claim: l.claim}}
+		const reply = 90
+		used, err := int64(0), error(nil)
+		for i := 0; err == nil; i++ {
+			w := workers[i%2]
+			if err = w.enter(t.Context()); err == nil {
+				w.leave(agent.Daily{Tokens: reply, CostUSD: 10})
+				used += reply
+			}
+			require.Less(t, i, 1000)
+		}
+		require.InDelta(t, limits.Tokens, used, 3*reply)
+		require.Less(t, l.claims, 200)
+		var e *agent.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, agent.LimitTokens, e.Code)
+		require.True(t, e.Retryable)
+		require.Equal(t, lookAgain, e.RetryAfter)
+
+		<-time.After(24*time.Hour - time.Minute) // skipped time
+		require.ErrorAs(t, workers[0].enter(t.Context()), &e)
+		require.Equal(t, time.Minute, e.RetryAfter.Round(time.Minute), "it is nearly midnight")
+		<-time.After(time.Minute)
+		require.NoError(t, workers[0].enter(t.Context()))
+		workers[0].leave(agent.Daily{})
+	})
+}
+
+// What a worker does not use is another one's a minute later, or as soon as it stops.
+func TestADailyPartIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{}
+		d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: l.claim}
+		require.NoError(t, d.enter(t.Context()))
+		require.NoError(t, d.enter(t.Context()))
+		d.leave(agent.Daily{Tokens: 7})
+		d.GiveBack(t.Context())
+		<-time.After(2 * giveBackAfter)
+		require.EqualValues(t, 200, l.account.Granted.Tokens, "a call is under way")
+		d.leave(agent.Daily{Tokens: 8})
+		<-time.After(2 * giveBackAfter)
+		synctest.Wait()
+		require.EqualValues(t, 15, l.account.Granted.Tokens)
+		require.NoError(t, d.enter(t.Context()))
+		d.leave(agent.Daily{Tokens: 5})
+		d.GiveBack(t.Context())
+		require.EqualValues(t, 20, l.account.Granted.Tokens)
+	})
+}
+
+// An account that does not answer lets nothing begin.
+func TestADailyLimitFailsClosed(t *testing.T) {
+	l := &ledger{away: true}
+	d := &Daily{Limits: agent.Daily{Tokens: 10_000}, Claim: l.claim}
+	var e *agent.Error
+	require.ErrorAs(t, d.enter(t.Context()), &e)
+	require.Equal(t, agent.Unreachable, e.Code)
+	require.Equal(t, time.Minute, e.RetryAfter)
+	require.NoError(t, (*Daily)(nil).enter(t.Context()), "no limit")
+}

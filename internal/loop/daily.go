@@ -1,0 +1,57 @@
+package loop
+
+import (
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// DailyAccount is what the workers of a task queue were granted of its daily limits on one
+// day. The zero value is an account of no day yet.
+type DailyAccount struct {
+	Day     string      `json:"day"` // UTC, "2026-11-21"
+	Granted agent.Daily `json:"granted"`
+}
+
+// A worker is granted a part of what is left, so that many can work and one that is lost
+// takes little with it, and a thousandth of the limit at least, so that grants stay few.
+const (
+	grantOfLeft = 50
+	leastGrant  = 1000
+)
+
+// Claim returns the account after a claim, and what it grants. Amounts of an earlier day
+// are forgotten: a new day begins with the whole limit.
+func (a DailyAccount) Claim(now time.Time, c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
+	if day := now.UTC().Format(time.DateOnly); a.Day < day { // a clock that goes back does not begin the day anew
+		a = DailyAccount{Day: day}
+	}
+	if c.Day == a.Day {
+		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Left.Tokens)
+		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Left.CostUSD)
+	}
+	grant := agent.DailyGrant{Day: a.Day}
+	left := agent.Daily{Tokens: c.Limits.Tokens - a.Granted.Tokens, CostUSD: c.Limits.CostUSD - a.Granted.CostUSD}
+	switch {
+	case c.Closing:
+		return a, grant
+	case c.Limits.Tokens > 0 && left.Tokens <= 0:
+		grant.UsedUp = agent.LimitTokens
+		return a, grant
+	case c.Limits.CostUSD > 0 && left.CostUSD <= 0:
+		grant.UsedUp = agent.LimitCost
+		return a, grant
+	}
+	grant.Granted = agent.Daily{Tokens: dailyShare(left.Tokens, c.Limits.Tokens), CostUSD: dailyShare(left.CostUSD, c.Limits.CostUSD)}
+	a.Granted.Tokens += grant.Granted.Tokens
+	a.Granted.CostUSD += grant.Granted.CostUSD
+	return a, grant
+}
+
+// dailyShare is what one claim is granted of an amount; zero where nothing bounds it.
+func dailyShare[T int64 | agent.USD](left, limit T) T {
+	if limit <= 0 {
+		return 0
+	}
+	return min(left, max(left/grantOfLeft, limit/leastGrant, 1))
+}

@@ -1,0 +1,51 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// What is granted and not given back never exceeds the limit, whatever workers claim, and
+// all of it can be had.
+func TestADailyAccountGrantsItsLimit(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		limits := agent.Daily{Tokens: rapid.Int64Range(0, 1e7).Draw(t, "tokens"), CostUSD: agent.USD(rapid.Int64Range(0, 1e9).Draw(t, "cost"))}
+		a, held := DailyAccount{}, make([]agent.DailyGrant, 4)
+		for range rapid.IntRange(1, 300).Draw(t, "claims") {
+			i := rapid.IntRange(0, len(held)-1).Draw(t, "worker")
+			c := agent.DailyClaim{Limits: limits, Day: held[i].Day, Closing: rapid.IntRange(0, 9).Draw(t, "closing") == 0}
+			if rapid.Bool().Draw(t, "all is left") {
+				c.Left = held[i].Granted
+			}
+			a, held[i] = a.Claim(noon, c)
+			require.LessOrEqual(t, a.Granted.Tokens, limits.Tokens)
+			require.LessOrEqual(t, a.Granted.CostUSD, limits.CostUSD)
+		}
+		if limits.Tokens == 0 {
+			return
+		}
+		for range 2000 { // a worker that uses all that it gets
+			a, _ = a.Claim(noon, agent.DailyClaim{Limits: agent.Daily{Tokens: limits.Tokens}})
+		}
+		require.Equal(t, limits.Tokens, a.Granted.Tokens)
+	})
+}
+
+func TestADailyAccountBeginsAnew(t *testing.T) {
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+	limits := agent.Daily{Tokens: 100}
+	a, g := DailyAccount{}.Claim(at(21, 23), agent.DailyClaim{Limits: limits})
+	require.Equal(t, agent.DailyGrant{Day: "2026-11-21", Granted: agent.Daily{Tokens: 2}}, g)
+	a, g = a.Claim(at(21, 23), agent.DailyClaim{Limits: limits, Day: g.Day, Left: agent.Daily{Tokens: -98}})
+	require.Equal(t, agent.DailyGrant{Day: "2026-11-21", UsedUp: agent.LimitTokens}, g, "calls used more than was granted")
+	a, g = a.Claim(at(22, 0), agent.DailyClaim{Limits: limits, Day: g.Day, Left: agent.Daily{Tokens: -50}})
+	require.Equal(t, agent.DailyGrant{Day: "2026-11-22", Granted: agent.Daily{Tokens: 2}}, g, "yesterday's calls are yesterday's")
+	a, _ = a.Claim(at(21, 23), agent.DailyClaim{Limits: limits})
+	require.Equal(t, DailyAccount{Day: "2026-11-22", Granted: agent.Daily{Tokens: 3}}, a, "a clock that goes back begins no day")
+}

@@ -1,0 +1,51 @@
+package signals
+
+import (
+	"context"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+)
+
+// The account of a task queue's daily limits is a workflow of this type, to which workers
+// send this update.
+const (
+	DailyType  = "fermata.daily"
+	DailyClaim = "claim"
+)
+
+// DailyID is the id of the workflow that keeps a task queue's account. No session has such
+// a name.
+func DailyID(taskQueue string) string { return "fermata/daily/" + taskQueue }
+
+// DecodeDailyClaim reads a claim strictly. Its errors are [agent.InvalidInput] and
+// [agent.TooLarge], with the path of the field.
+func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
+	var c agent.DailyClaim
+	err := durable.Decode(data, &c, agent.MaxPayload)
+	if err == nil {
+		err = c.Limits.Check()
+	}
+	return c, durable.Within("claim refused", err)
+}
+
+// ClaimDaily claims of a task queue's daily limits, and begins its account where there is
+// none. The server needs a worker on the task queue.
+func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim agent.DailyClaim) (grant agent.DailyGrant, err error) {
+	o := client.StartWorkflowOptions{
+		ID: DailyID(taskQueue), TaskQueue: taskQueue, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}
+	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: c.NewWithStartWorkflowOperation(o, DailyType),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID: freshUpdate(), UpdateName: DailyClaim, Args: []any{claim}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err == nil {
+		err = h.Get(ctx, &grant)
+	}
+	return grant, durable.ArriveRPC(err)
+}

@@ -1,0 +1,38 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// daily is the workflow that keeps the account of a task queue's daily limits. Workers
+// claim by update; it never ends by itself.
+func daily(ctx workflow.Context, raw converter.RawValue) error {
+	account := loop.DailyAccount{}
+	if carried := decoded[loop.DailyAccount](raw); carried != nil {
+		account = *carried
+	}
+	err := workflow.SetUpdateHandler(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
+		c, bad := signals.DecodeDailyClaim(durable.Bytes(raw))
+		if bad != nil {
+			return grant, durable.Failure(bad, nil)
+		}
+		account, grant = account.Claim(workflow.Now(ctx), c)
+		return grant, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = workflow.Await(ctx, func() bool {
+		return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && workflow.AllHandlersFinished(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account)
+}

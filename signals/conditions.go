@@ -138,7 +138,7 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 // runtime's own matcher does not.
 func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
 	if own, err := match.Read(schemaOfRule); err == nil {
-		return own.Fits(payload)
+		return own.FitsJSON(payload)
 	}
 	schema, err := schemaOf(schemaOfRule)
 	if err != nil {

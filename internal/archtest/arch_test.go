@@ -36,7 +36,7 @@ var rooms = map[string][]string{
 	"signals":            {"agent", "keyring", "internal/durable", "internal/match"},
 	"handoff":            {"agent", "signals", "internal/durable"},
 	"activities":         {"agent", "model", "tool", "store", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
-	"workflows":          {"agent", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
+	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
 	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows"},
 	"testsuite":          {"agent", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},

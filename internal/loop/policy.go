@@ -70,8 +70,11 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 		default:
 			parked = true
 			s.park(p.Conditions, agent.BySelf, p.Reason)
-			s.meet(p.Conditions)
-			s.settle(i, agent.CallOK, "You were suspended, and go on now.")
+			text := "You were suspended, and go on now."
+			if left := s.meet(); left > 0 {
+				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
+			}
+			s.settle(i, agent.CallOK, text)
 		}
 	}
 	return parked

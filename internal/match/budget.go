@@ -29,11 +29,38 @@ const (
 )
 
 // Budget counts looks. A look compares one part of a schema with one part of a value; long
-// texts and numbers, names and lists take several.
-type Budget struct{ left, spent int }
+// texts and numbers, names and lists take several. It is for one goroutine.
+type Budget struct {
+	left, spent int
+	schemas     map[string]Schema
+}
 
 // NewBudget returns a budget of some looks.
-func NewBudget(looks int) *Budget { return &Budget{left: looks} }
+func NewBudget(looks int) *Budget { return &Budget{left: looks, schemas: map[string]Schema{}} }
+
+// Anew returns a budget of some looks that knows the schemas which b has read.
+func (b *Budget) Anew(looks int) *Budget { return &Budget{left: looks, schemas: b.schemas} }
+
+// maxKnown is how many schemas are known: more than a run waits for at once.
+const maxKnown = 32
+
+// Schema reads a schema once: it is read again by nobody who has the same budget, or one anew.
+// That costs no looks, since another process may not know it. Nothing fits one that is wrong,
+// which is refused where it is said.
+func (b *Budget) Schema(raw []byte) Schema {
+	if s, ok := b.schemas[string(raw)]; ok {
+		return s
+	}
+	s, err := Read(raw)
+	if err != nil {
+		s = Schema{&node{never: true}}
+	}
+	if len(b.schemas) >= maxKnown {
+		clear(b.schemas)
+	}
+	b.schemas[string(raw)] = s
+	return s
+}
 
 // Spent is how many looks were taken.
 func (b *Budget) Spent() int { return b.spent }

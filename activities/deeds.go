@@ -51,6 +51,8 @@ type Deeds struct {
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.
 	Observer observe.Observer
+
+	schemas schemas
 }
 
 // Agent is what an agent's next run will be made of.

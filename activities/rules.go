@@ -13,14 +13,14 @@ import (
 // matchRules finds, for each call of a reply, the Spec's rules that match it but
 // for how often the tool was called, which only the run knows. The result is
 // recorded with the reply, so that no later build judges it otherwise.
-func matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
+func (d *Deeds) matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
 	if len(spec.Rules) == 0 {
 		return nil, nil
 	}
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
 		matches := []int{}
 		for i := range spec.Rules {
-			ok, err := matchesRule(spec, spec.Rules[i], c.Tool, c.Arguments)
+			ok, err := d.matchesRule(spec, spec.Rules[i], c.Tool, c.Arguments)
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +33,7 @@ func matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
 	return all, nil
 }
 
-func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.RawMessage) (bool, error) {
+func (d *Deeds) matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.RawMessage) (bool, error) {
 	tool, known := spec.Tool(name)
 	if !known || !rule.Covers(tool) {
 		return false, nil
@@ -42,7 +42,7 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil || disguised(rule.Arguments, arguments) { // what can't be judged is not let through
+	if err != nil || disguised(rule.Arguments, arguments) || !d.judged(tool) { // what can't be judged is not let through
 		return rule.Do != agent.Allow, nil
 	}
 	return ok, nil
@@ -104,13 +104,18 @@ func each(raw json.RawMessage, visit func(name string, value any)) error {
 // deniedBy finds a rule that does not let a person put these arguments in the
 // place of the model's: an approval stands above no denial, and not above a rule
 // that wants the approval of somebody else.
-func deniedBy(spec *agent.Spec, in ToolInput) error {
+func (d *Deeds) deniedBy(spec *agent.Spec, in ToolInput) error {
+	if t, known := spec.Tool(in.Tool); known {
+		if fault := d.fault(t, in.Arguments); fault != "" {
+			return agent.Errorf(agent.Denied, "%s", fault)
+		}
+	}
 	for i, rule := range spec.Rules {
 		foreign := rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
 		if rule.Over > 0 || rule.Do != agent.Deny && !foreign {
 			continue
 		}
-		ok, err := matchesRule(spec, rule, in.Tool, in.Arguments)
+		ok, err := d.matchesRule(spec, rule, in.Tool, in.Arguments)
 		switch {
 		case err != nil:
 			return err

@@ -23,13 +23,13 @@ func TestRulesCountWhereTheyCantJudge(t *testing.T) {
 			spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay"}}, Definition: agent.Definition{
 				Rules: []agent.Rule{{Do: do, Arguments: json.RawMessage(over)}},
 			}}
-			matches, err := matchRules(spec, []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "pay", Arguments: json.RawMessage(arguments)}}})
+			matches, err := (&Deeds{}).matchRules(spec, []agent.Part{{Type: agent.PartCall, Call: &agent.ToolCall{Tool: "pay", Arguments: json.RawMessage(arguments)}}})
 			require.NoError(t, err)
 			require.Equal(t, want, len(matches[0]) == 1, "%s %s", do, arguments)
 		}
 	}
 	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay"}}}
-	ok, err := matchesRule(spec, agent.Rule{Do: agent.Allow, Arguments: json.RawMessage(over)}, "pay", json.RawMessage(`{"Amount_EUR":800}`))
+	ok, err := (&Deeds{}).matchesRule(spec, agent.Rule{Do: agent.Allow, Arguments: json.RawMessage(over)}, "pay", json.RawMessage(`{"Amount_EUR":800}`))
 	require.NoError(t, err)
 	require.False(t, ok)
 }

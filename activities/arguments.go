@@ -23,6 +23,9 @@ type schemas struct {
 	read map[[sha256.Size]byte]*schemaOfTool
 }
 
+// known are those of this process.
+var known schemas
+
 // schemaOfTool is a schema as it is checked. resolved is nil if it can't be.
 type schemaOfTool struct {
 	plain    []byte // as its reader writes it
@@ -43,12 +46,12 @@ const (
 // faults says for each call of a reply how its arguments do not fit its tool's schema; nil if
 // all fit. It is found out before rules are matched: a name that a rule does not know, and
 // that the tool takes for another, would pass it by.
-func (d *Deeds) faults(spec *agent.Spec, parts []agent.Part) []string {
+func faults(spec *agent.Spec, parts []agent.Part) []string {
 	calls := (agent.Message{Parts: parts}).ToolCalls()
 	all, some := make([]string, len(calls)), false
 	for i, c := range calls {
-		if t, known := spec.Tool(c.Tool); known && c.Malformed == "" {
-			all[i] = d.fault(t, c.Arguments)
+		if t, has := spec.Tool(c.Tool); has && c.Malformed == "" {
+			all[i] = fault(t, c.Arguments)
 			some = some || all[i] != ""
 		}
 	}
@@ -60,11 +63,11 @@ func (d *Deeds) faults(spec *agent.Spec, parts []agent.Part) []string {
 
 // fault says how arguments do not fit a tool's schema. Those of the runtime's own tools are
 // read by the runtime.
-func (d *Deeds) fault(t agent.ToolSpec, arguments json.RawMessage) string {
+func fault(t agent.ToolSpec, arguments json.RawMessage) string {
 	if t.By != "" && t.By != agent.ByClient || len(t.Input) == 0 {
 		return ""
 	}
-	s := d.schemas.of(t.Input)
+	s := known.of(t.Input)
 	if s.resolved == nil {
 		return ""
 	}
@@ -76,8 +79,8 @@ func (d *Deeds) fault(t agent.ToolSpec, arguments json.RawMessage) string {
 
 // judged reports whether a tool's arguments are held to a schema. A rule about the arguments
 // of one whose schema can't be read can't judge.
-func (d *Deeds) judged(t agent.ToolSpec) bool {
-	return len(t.Input) == 0 || d.schemas.of(t.Input).resolved != nil
+func judged(t agent.ToolSpec) bool {
+	return len(t.Input) == 0 || known.of(t.Input).resolved != nil
 }
 
 func (s *schemaOfTool) fault(arguments json.RawMessage) string {
@@ -148,12 +151,12 @@ func parts(v any) int {
 func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
 	sum := sha256.Sum256(raw)
 	s.mu.Lock()
-	known, ok := s.read[sum]
+	read, ok := s.read[sum]
 	s.mu.Unlock()
 	if ok {
-		return known
+		return read
 	}
-	read := readSchema(raw)
+	read = readSchema(raw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.read == nil || len(s.read) >= maxSchemas {

@@ -32,21 +32,20 @@ func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
 		{`{"type":17}`, `{"Amount_EUR":5}`, ""}, // its rules judge nothing, see below
 		{``, `{"a":5}`, ""},
 	} {
-		d := &Deeds{}
 		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(c.schema)}, {Name: "other"}}}
 		call := func(tool string) agent.Part {
 			return agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(c.arguments)}}
 		}
-		faults := d.faults(spec, []agent.Part{{Type: agent.PartText}, call("other"), call("pay")})
+		told := faults(spec, []agent.Part{{Type: agent.PartText}, call("other"), call("pay")})
 		if c.says == "" {
-			require.Nil(t, faults, c.arguments)
+			require.Nil(t, told, c.arguments)
 			continue
 		}
-		require.Len(t, faults, 2)
-		require.Empty(t, faults[0])
-		require.Contains(t, faults[1], c.says, c.arguments)
-		require.Contains(t, faults[1], "do not fit the tool's schema")
-		err := d.deniedBy(spec, ToolInput{}.of("pay", c.arguments))
+		require.Len(t, told, 2)
+		require.Empty(t, told[0])
+		require.Contains(t, told[1], c.says, c.arguments)
+		require.Contains(t, told[1], "do not fit the tool's schema")
+		err := deniedBy(spec, ToolInput{}.of("pay", c.arguments))
 		require.ErrorIs(t, err, agent.Denied, "edited ones are held to it too")
 	}
 }
@@ -63,7 +62,7 @@ func TestARuleCantJudgeByASchemaThatCantBeRead(t *testing.T) {
 	for schema, counts := range map[string]bool{`{"type":17}`: true, `{"$ref":"#"}`: true, `{"type":"object"}`: false, ``: false} {
 		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(schema)}}}
 		for do, want := range map[agent.Ruling]bool{agent.Ask: counts, agent.Deny: counts, agent.Allow: false} {
-			ok, err := (&Deeds{}).matchesRule(spec, agent.Rule{Do: do, Arguments: never}, "pay", json.RawMessage(`{"a":1}`))
+			ok, err := matchesRule(spec, agent.Rule{Do: do, Arguments: never}, "pay", json.RawMessage(`{"a":1}`))
 			require.NoError(t, err)
 			require.Equal(t, want, ok, "%s %s", do, schema)
 		}
@@ -79,18 +78,18 @@ func TestACheckIsBounded(t *testing.T) {
 	}
 	deep := strings.Repeat(`{"a":`, 40) + `{}` + strings.Repeat(`}`, 40)
 	hostile := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"$ref":"#/$defs/d0","$defs":{` + strings.Join(bomb, ",") + `,"d40":{}}}`)}
-	require.Contains(t, (&Deeds{}).fault(hostile, json.RawMessage(deep)), "too many parts to be checked")
-	require.Empty(t, (&Deeds{}).fault(hostile, json.RawMessage(`{"a":{"a":1}}`)))
+	require.Contains(t, fault(hostile, json.RawMessage(deep)), "too many parts to be checked")
+	require.Empty(t, fault(hostile, json.RawMessage(`{"a":{"a":1}}`)))
 
 	tree := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"type":"object","properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"v":{"type":"integer"}},"additionalProperties":false}`)}
-	require.Empty(t, (&Deeds{}).fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"v":2}}},"right":{"v":3}}`)))
-	require.NotEmpty(t, (&Deeds{}).fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"V":2}}},"right":{"v":3}}`)))
+	require.Empty(t, fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"v":2}}},"right":{"v":3}}`)))
+	require.NotEmpty(t, fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"V":2}}},"right":{"v":3}}`)))
 
 	long := `{"text":"` + strings.Repeat("a", 1<<20) + `"}`
 	pattern := func(n int) agent.ToolSpec {
 		return agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"text":{"pattern":"` + strings.Repeat("(a|b)*", n) + `c"}}}`)}
 	}
-	require.Contains(t, (&Deeds{}).fault(pattern(1_000), json.RawMessage(long)), "too many parts")
+	require.Contains(t, fault(pattern(1_000), json.RawMessage(long)), "too many parts")
 	write := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"]}`)}
-	require.Empty(t, (&Deeds{}).fault(write, json.RawMessage(`{"path":"a",`+long[1:])))
+	require.Empty(t, fault(write, json.RawMessage(`{"path":"a",`+long[1:])))
 }

@@ -51,8 +51,8 @@ type Deeds struct {
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.
 	Observer observe.Observer
-
-	schemas schemas
+	// Ask has people asked before tools are called, by names and patterns.
+	Ask map[string]agent.Asking
 }
 
 // Agent is what an agent's next run will be made of.

@@ -79,7 +79,7 @@ func (d *Deeds) listSource(ctx context.Context, name string) (ListResult, error)
 	if err != nil {
 		return ListResult{}, err
 	}
-	inOrder(tools)
+	d.offer(tools)
 	return ListResult{Tools: tools, Instructions: words}, nil
 }
 
@@ -118,7 +118,7 @@ func (d *Deeds) relisted(ctx context.Context, in ToolInput) *agent.Relisted {
 	case !changed:
 		return nil
 	}
-	inOrder(tools)
+	d.offer(tools)
 	return &agent.Relisted{Source: name, Tools: tools}
 }
 
@@ -130,9 +130,12 @@ func (d *Deeds) relist(ctx context.Context, name string, source tool.Changing, i
 	return tools, changed, err
 }
 
-// inOrder puts tools in the order of names: a source may list in any order, the model's
-// cache of the prompt wants one.
-func inOrder(tools []agent.ToolSpec) {
+// offer puts tools in the order of names: a source may list in any order, the model's
+// cache of the prompt wants one. They ask as the worker says.
+func (d *Deeds) offer(tools []agent.ToolSpec) {
+	for i, t := range tools {
+		tools[i] = d.Asking(t)
+	}
 	slices.SortFunc(tools, func(a, b agent.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
 }
 

@@ -116,8 +116,8 @@ func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, 
 	reply.Parts = tidied(reply.Parts, spec)
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishFiltered, agent.FinishPaused}, reply.Finish) && in.Summary == "" {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
-		reply.Faults = d.faults(spec, reply.Parts)
-		if reply.Rules, err = d.matchRules(spec, reply.Parts); err != nil {
+		reply.Faults = faults(spec, reply.Parts)
+		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
 		}
 		reply.Parkings = parkings(reply.Parts)

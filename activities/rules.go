@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,14 +14,14 @@ import (
 // matchRules finds, for each call of a reply, the Spec's rules that match it but
 // for how often the tool was called, which only the run knows. The result is
 // recorded with the reply, so that no later build judges it otherwise.
-func (d *Deeds) matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
+func matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, err error) {
 	if len(spec.Rules) == 0 {
 		return nil, nil
 	}
 	for _, c := range (agent.Message{Parts: parts}).ToolCalls() {
 		matches := []int{}
 		for i := range spec.Rules {
-			ok, err := d.matchesRule(spec, spec.Rules[i], c.Tool, c.Arguments)
+			ok, err := matchesRule(spec, spec.Rules[i], c.Tool, c.Arguments)
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +34,7 @@ func (d *Deeds) matchRules(spec *agent.Spec, parts []agent.Part) (all [][]int, e
 	return all, nil
 }
 
-func (d *Deeds) matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.RawMessage) (bool, error) {
+func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.RawMessage) (bool, error) {
 	tool, known := spec.Tool(name)
 	if !known || !rule.Covers(tool) {
 		return false, nil
@@ -42,7 +43,7 @@ func (d *Deeds) matchesRule(spec *agent.Spec, rule agent.Rule, name string, argu
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil || disguised(rule.Arguments, arguments) || !d.judged(tool) { // what can't be judged is not let through
+	if err != nil || disguised(rule.Arguments, arguments) || !judged(tool) { // what can't be judged is not let through
 		return rule.Do != agent.Allow, nil
 	}
 	return ok, nil
@@ -104,28 +105,36 @@ func each(raw json.RawMessage, visit func(name string, value any)) error {
 // deniedBy finds a rule that does not let a person put these arguments in the
 // place of the model's: an approval stands above no denial, and not above a rule
 // that wants the approval of somebody else.
-func (d *Deeds) deniedBy(spec *agent.Spec, in ToolInput) error {
+func deniedBy(spec *agent.Spec, in ToolInput) error {
 	if t, known := spec.Tool(in.Tool); known {
-		if fault := d.fault(t, in.Arguments); fault != "" {
-			return agent.Errorf(agent.Denied, "%s", fault)
+		if wrong := fault(t, in.Arguments); wrong != "" {
+			return agent.Errorf(agent.Denied, "%s", wrong)
 		}
 	}
+	t, _ := spec.Tool(in.Tool)
+	if t.Ask != nil && foreign(t.Ask.Rule(), in) {
+		return agent.Errorf(agent.Denied, "Permission denied: the tool wants the approval of %s for the edited arguments.", strings.Join(t.Ask.Approvers, " or "))
+	}
+	spoken := false
 	for i, rule := range spec.Rules {
-		foreign := rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
-		if rule.Over > 0 || rule.Do != agent.Deny && !foreign {
-			continue
-		}
-		ok, err := d.matchesRule(spec, rule, in.Tool, in.Arguments)
+		ok, err := matchesRule(spec, rule, in.Tool, in.Arguments)
+		ok = ok && rule.Over == 0 && !(rule.Otherwise && spoken)
 		switch {
 		case err != nil:
 			return err
-		case ok && foreign:
+		case ok && foreign(rule, in):
 			return agent.Errorf(agent.Denied, "Permission denied by rule %d: the edited arguments want the approval of %s.", i, strings.Join(rule.Approvers, " or "))
-		case ok:
+		case ok && rule.Do == agent.Deny:
 			return agent.Errorf(agent.Denied, "Permission denied by rule %d. %s", i, rule.Reason)
 		}
+		spoken = !rule.Otherwise && (spoken || ok)
 	}
 	return nil
+}
+
+// foreign reports whether a rule wants the approval of somebody else.
+func foreign(rule agent.Rule, in ToolInput) bool {
+	return rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
 }
 
 // parkings reads the calls of await_resumption.
@@ -138,4 +147,15 @@ func parkings(parts []agent.Part) (all []agent.Parking) {
 		all = append(all, agent.Parking{Reason: reason, Conditions: conditions, Err: err})
 	}
 	return all
+}
+
+// Asking is a tool that asks as the worker says, or as it says itself, whatever is stricter.
+func (d *Deeds) Asking(t agent.ToolSpec) agent.ToolSpec {
+	for _, name := range slices.Sorted(maps.Keys(d.Ask)) {
+		ask := d.Ask[name]
+		if agent.MatchesAny([]string{name}, t.Name) && (t.Ask == nil || ask.Rule().Strictness() > t.Ask.Rule().Strictness()) {
+			t.Ask = &ask
+		}
+	}
+	return t
 }

@@ -116,7 +116,7 @@ func (d *Deeds) complete(ctx context.Context, in *ToolInput) error {
 		return err
 	}
 	if in.Edited {
-		return d.deniedBy(log.Spec(), *in)
+		return deniedBy(log.Spec(), *in)
 	}
 	call, ok := log.Call(in.Call)
 	if !ok {

@@ -117,3 +117,39 @@ func TestArgumentsThatDoNotFitAskNobody(t *testing.T) {
 	}
 	require.Zero(t, paid)
 }
+
+// A tool that asks by itself asks in an agent without rules, and in one that allows it.
+func TestAToolAsksByItself(t *testing.T) {
+	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Allow}}} {
+		paid := 0
+		pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
+			Eur float64 `json:"eur"`
+		}) (string, error) {
+			paid++
+			return "paid", nil
+		}, &tool.Options{Ask: &agent.Asking{Reason: "It moves money."}})
+		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 8}}}}, testsuite.Reply{Text: "done"}), pay)
+		b.after(time.Hour, func() {
+			open := b.status(t).Suspension.Requests
+			require.Len(t, open, 1)
+			require.Contains(t, open[0].Text, "It moves money.")
+			require.Zero(t, paid)
+			b.signal("approve", `{"request":"`+open[0].ID+`"}`)
+		})
+		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+		require.Equal(t, 1, paid)
+	}
+}
+
+// What no rule allows is denied under default: deny; the runtime's own tools are not.
+func TestWhatNoRuleAllowsIsDenied(t *testing.T) {
+	done := map[string]int{}
+	quick := func(name string) tool.Tool {
+		return tool.New(name, name, func(context.Context, *tool.Call, struct{}) (string, error) { done[name]++; return "ok", nil }, nil)
+	}
+	b := setup(t, agent.Definition{Completion: agent.CompleteTool, Default: agent.Deny, Rules: []agent.Rule{{Do: agent.Allow, Tools: []string{"look"}}}},
+		testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "look"}, {Tool: "pay"}}}, testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: map[string]any{"summary": "done"}}}}), quick("look"), quick("pay"))
+	o := b.run(t, "go")
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, map[string]int{"look": 1}, done)
+}

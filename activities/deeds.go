@@ -51,6 +51,8 @@ type Deeds struct {
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.
 	Observer observe.Observer
+	// Pins keep sources to what was accepted; nil takes them as they are.
+	Pins tool.Pins
 	// Ask has people asked before tools are called, by names and patterns.
 	Ask map[string]agent.Asking
 }

@@ -37,7 +37,7 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
-		Ask:   o.Ask,
+		Ask: o.Ask, Pins: o.Pins,
 		Tails: activities.NewTails(), Flights: activities.NewFlights(), Leases: activities.NewLeases(), Pace: &activities.Pace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents) == 0 {

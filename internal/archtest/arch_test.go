@@ -42,6 +42,7 @@ var rooms = map[string][]string{
 	"testsuite":          {"agent", "model", "tool", "store", "signals", "internal/durable", "internal/loop", "handoff", "activities", "workflows", "client", "worker"},
 	"tool/workspace":     {"agent", "tool"},
 	"tool/mcp":           {"agent", "tool"},
+	"tool/lock":          {"agent", "tool"},
 	"provider/anthropic": {"agent", "model"},
 	"provider/azure":     {"agent", "model", "provider/openai"},
 	"provider/bedrock":   {"agent", "model"},

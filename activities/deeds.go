@@ -53,6 +53,10 @@ type Deeds struct {
 	Live live.Sink
 	// Observer is told of tool calls; it may be nil.
 	Observer observe.Observer
+	// Pins keep sources to what was accepted; nil takes them as they are.
+	Pins tool.Pins
+	// Ask has people asked before tools are called, by names and patterns.
+	Ask map[string]agent.Asking
 }
 
 // Agent is what an agent's next run will be made of.

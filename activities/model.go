@@ -116,6 +116,7 @@ func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, 
 	reply.Parts = tidied(reply.Parts, spec)
 	if !slices.Contains([]agent.Finish{agent.FinishLength, agent.FinishFiltered, agent.FinishPaused}, reply.Finish) && in.Summary == "" {
 		reply.Output, reply.OutputFault = checkOutput(spec, reply.Parts)
+		reply.Faults = faults(spec, reply.Parts)
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
 		}

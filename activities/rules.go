@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 		return len(rule.Arguments) == 0, nil
 	}
 	ok, err := signals.Matches(rule.Arguments, arguments)
-	if err != nil || disguised(rule.Arguments, arguments) { // what can't be judged is not let through
+	if err != nil || disguised(rule.Arguments, arguments) || !judged(tool) { // what can't be judged is not let through
 		return rule.Do != agent.Allow, nil
 	}
 	return ok, nil
@@ -105,22 +106,35 @@ func each(raw json.RawMessage, visit func(name string, value any)) error {
 // place of the model's: an approval stands above no denial, and not above a rule
 // that wants the approval of somebody else.
 func deniedBy(spec *agent.Spec, in ToolInput) error {
-	for i, rule := range spec.Rules {
-		foreign := rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
-		if rule.Over > 0 || rule.Do != agent.Deny && !foreign {
-			continue
+	if t, known := spec.Tool(in.Tool); known {
+		if wrong := fault(t, in.Arguments); wrong != "" {
+			return agent.Errorf(agent.Denied, "%s", wrong)
 		}
+	}
+	t, _ := spec.Tool(in.Tool)
+	if t.Ask != nil && foreign(t.Ask.Rule(), in) {
+		return agent.Errorf(agent.Denied, "Permission denied: the tool wants the approval of %s for the edited arguments.", strings.Join(t.Ask.Approvers, " or "))
+	}
+	spoken := false
+	for i, rule := range spec.Rules {
 		ok, err := matchesRule(spec, rule, in.Tool, in.Arguments)
+		ok = ok && rule.Over == 0 && !(rule.Otherwise && spoken)
 		switch {
 		case err != nil:
 			return err
-		case ok && foreign:
+		case ok && foreign(rule, in):
 			return agent.Errorf(agent.Denied, "Permission denied by rule %d: the edited arguments want the approval of %s.", i, strings.Join(rule.Approvers, " or "))
-		case ok:
+		case ok && rule.Do == agent.Deny:
 			return agent.Errorf(agent.Denied, "Permission denied by rule %d. %s", i, rule.Reason)
 		}
+		spoken = !rule.Otherwise && (spoken || ok)
 	}
 	return nil
+}
+
+// foreign reports whether a rule wants the approval of somebody else.
+func foreign(rule agent.Rule, in ToolInput) bool {
+	return rule.Do == agent.Ask && len(rule.Approvers) > 0 && !slices.Contains(rule.Approvers, in.Approver)
 }
 
 // parkings reads the calls of await_resumption.
@@ -133,4 +147,15 @@ func parkings(parts []agent.Part) (all []agent.Parking) {
 		all = append(all, agent.Parking{Reason: reason, Conditions: conditions, Err: err})
 	}
 	return all
+}
+
+// Asking is a tool that asks as the worker says, or as it says itself, whatever is stricter.
+func (d *Deeds) Asking(t agent.ToolSpec) agent.ToolSpec {
+	for _, name := range slices.Sorted(maps.Keys(d.Ask)) {
+		ask := d.Ask[name]
+		if agent.MatchesAny([]string{name}, t.Name) && (t.Ask == nil || ask.Rule().Strictness() > t.Ask.Rule().Strictness()) {
+			t.Ask = &ask
+		}
+	}
+	return t
 }

@@ -45,3 +45,36 @@ func TestRulesOfTheRuntimesOwnTools(t *testing.T) {
 	require.True(t, agent.Rule{Do: agent.Deny, Tools: []string{"ask_*"}}.Covers(ask))
 	require.True(t, agent.Rule{Do: agent.Deny}.Covers(agent.ToolSpec{Name: "pay"}))
 }
+
+// Edited arguments are judged again: by the default, and by the approvers that the tool names.
+func TestEditedArgumentsAreJudgedAgain(t *testing.T) {
+	small := agent.Rule{Do: agent.Ask, Arguments: json.RawMessage(`{"properties":{"eur":{"maximum":5}},"required":["eur"]}`)}
+	spec := &agent.Spec{
+		Toolset:    []agent.ToolSpec{{Name: "pay"}, {Name: "send", Ask: &agent.Asking{Approvers: []string{"ana"}}}},
+		Definition: agent.Definition{Rules: []agent.Rule{small, {Do: agent.Deny, Otherwise: true}}},
+	}
+	edited := func(tool, arguments, by string) error {
+		in := ToolInput{}.of(tool, arguments)
+		in.Approver = by
+		return deniedBy(spec, in)
+	}
+	require.NoError(t, edited("pay", `{"eur":3}`, ""))
+	require.ErrorContains(t, edited("pay", `{"eur":30}`, ""), "Permission denied by rule 1")
+	require.NoError(t, edited("send", `{"eur":3}`, "ana"))
+	require.ErrorContains(t, edited("send", `{"eur":3}`, "bo"), "the approval of ana")
+}
+
+// A worker says which tools ask, by names and patterns; the strictest counts.
+func TestWorkersTellToolsToAsk(t *testing.T) {
+	ana, anybody := agent.Asking{Approvers: []string{"ana"}}, agent.Asking{}
+	d := &Deeds{Ask: map[string]agent.Asking{"bank__*": anybody, "bank__pay": ana}}
+	require.Equal(t, &ana, d.Asking(agent.ToolSpec{Name: "bank__pay"}).Ask)
+	require.Equal(t, &anybody, d.Asking(agent.ToolSpec{Name: "bank__list"}).Ask)
+	require.Nil(t, d.Asking(agent.ToolSpec{Name: "look"}).Ask)
+	own := &agent.Asking{Approvers: []string{"bo"}}
+	require.Equal(t, own, d.Asking(agent.ToolSpec{Name: "bank__pay", Ask: own}).Ask, "its own come first")
+	tools := []agent.ToolSpec{{Name: "bank__pay"}, {Name: "bank__list"}}
+	d.offer(tools)
+	require.Equal(t, []string{"bank__list", "bank__pay"}, []string{tools[0].Name, tools[1].Name})
+	require.Equal(t, &ana, tools[1].Ask)
+}

@@ -68,6 +68,12 @@ func (d Definition) checkRules() error {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("agent %s: rules[%d]: %w", d.Name, i, err)
 		}
+		if r.Otherwise && (i < len(d.Rules)-1 || d.Default != "") {
+			return Errorf(InvalidInput, "agent %s: rules[%d]: otherwise belongs to the last rule, and is what default says in short; write one of them, once", d.Name, i).At("otherwise")
+		}
+	}
+	if d.Default != "" && d.Default != Allow && d.Default != Ask && d.Default != Deny {
+		return Errorf(InvalidInput, "agent %s: default must be allow, ask or deny, not %q", d.Name, d.Default).At("default")
 	}
 	for _, b := range []struct {
 		path  string
@@ -80,6 +86,9 @@ func (d Definition) checkRules() error {
 	for i, t := range d.ClientTools {
 		if err := CheckTool(t.Name); err != nil {
 			return fmt.Errorf("agent %s: client_tools[%d]: %w", d.Name, i, err)
+		}
+		if t.Ask != nil {
+			return Errorf(InvalidInput, "agent %s: client_tools[%d]: who carries a client's tool out is asked for each call already; leave ask out", d.Name, i).At("client_tools")
 		}
 	}
 	for i, a := range d.Agents {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,96 @@ func (w wanderer) ends(v any, left *int) bool {
 		}
 	}
 	return true
+}
+
+// SchemaSteps is how many steps it takes at most to hold one part of a value to a schema, the
+// value being nested so deep. Times the parts of the value, it bounds what a check costs. It
+// is at most [EndlessSteps]: schemas of references that lead on to others twice each take
+// more steps than anybody has. The schema has to be one that [Endless] takes.
+func SchemaSteps(schema []byte, depth int) int {
+	var root any
+	if json.Unmarshal(schema, &root) != nil {
+		return 0
+	}
+	c := counter{wanderer{root}, map[place]int{}}
+	return c.steps(root, depth)
+}
+
+// EndlessSteps are more steps than anybody takes.
+const EndlessSteps = 1 << 40
+
+// at is a schema, and how deep the value under it is nested at most.
+type place struct {
+	schema uintptr
+	depth  int
+}
+
+// counter counts the steps of schemas, each once.
+type counter struct {
+	wanderer
+	known map[place]int
+}
+
+// Keywords that hold the same value to schemas, and those that hold what is in it.
+var (
+	sameKeys  = []string{"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"}
+	belowKeys = []string{
+		"properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties",
+		"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
+	}
+	namedKeys = []string{"properties", "patternProperties", "dependentSchemas", "dependencies"} // of these, each has a name
+)
+
+func (c counter) steps(v any, depth int) int {
+	schema, ok := v.(map[string]any)
+	if !ok {
+		return 1
+	}
+	key := place{reflect.ValueOf(schema).Pointer(), depth}
+	if n, ok := c.known[key]; ok {
+		return n
+	}
+	pattern, _ := schema["pattern"].(string)
+	n := 1 + len(pattern)
+	for _, key := range []string{"enum", "required", "type"} {
+		list, _ := schema[key].([]any)
+		n += len(list)
+	}
+	for _, key := range sameKeys {
+		n = c.add(n, key, schema[key], depth)
+	}
+	if ref, ok := schema["$ref"].(string); ok {
+		n = min(EndlessSteps, n+c.steps(c.wanderer.at(ref), depth))
+	}
+	if depth > 0 {
+		for _, key := range belowKeys {
+			n = c.add(n, key, schema[key], depth-1)
+		}
+	}
+	if patterns, ok := schema["patternProperties"].(map[string]any); ok {
+		for name := range patterns { //workflowcheck:ignore a sum has no order
+			n += len(name)
+		}
+	}
+	c.known[key] = n
+	return n
+}
+
+// add adds the steps of a keyword's schema, or of its schemas.
+func (c counter) add(n int, key string, v any, depth int) int {
+	var list []any
+	switch v := v.(type) {
+	case []any:
+		list = v
+	case map[string]any:
+		if list = []any{v}; slices.Contains(namedKeys, key) {
+			list = values(v)
+		}
+	}
+	for _, one := range list {
+		n = min(EndlessSteps, n+c.steps(one, depth))
+	}
+	return n
 }
 
 // values are an object's, in the order of their names.

@@ -219,6 +219,9 @@ type Reply struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	// OutputFault says how an answer does not fit.
 	OutputFault string `json:"output_fault,omitempty"`
+	// Faults say, for each call of Parts in order, how its arguments do not fit its tool's
+	// schema; absent where all fit.
+	Faults []string `json:"faults,omitempty"`
 	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
 	// that it matches; absent where the Spec has no rules.
 	Rules [][]int `json:"rules,omitempty"`

@@ -1,13 +1,15 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"path"
 )
 
 // Rule decides about tool calls before they are made. Of all rules that match a
 // call the strictest wins: deny over ask over allow. A call that no rule matches
-// is made (catalogue HA-112).
+// is made (catalogue HA-112), unless [Definition.Default] says otherwise.
 type Rule struct {
 	Do Ruling `json:"do"`
 	// Tools are names or patterns ("fs_*"); empty means every tool.
@@ -18,6 +20,10 @@ type Rule struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Over lets the rule match only after so many calls of the tool in this run.
 	Over int `json:"over,omitempty"`
+	// Otherwise lets the rule match every call that no other rule of the agent matches, but
+	// for those of the runtime's own tools. It is the agent's last rule, and the long form of
+	// [Definition.Default]: it can have a reason, approvers and a deadline.
+	Otherwise bool `json:"otherwise,omitempty"`
 	// Reason is shown to whoever is asked, and to the model where it is denied.
 	Reason string `json:"reason,omitempty"`
 	// Approvers are the only ones whose answer counts; they prove it with a token.
@@ -65,6 +71,9 @@ const ConfirmDigest = "digest"
 // tools that ask a person or park a run are covered by rules that deny them by name alone:
 // they change nothing, and to ask about a question helps nobody.
 func (r Rule) Covers(t ToolSpec) bool {
+	if r.Otherwise && t.By == ByRuntime {
+		return false
+	}
 	if t.Name == AskUserTool || t.Name == ParkTool {
 		return r.Do == Deny && r.Class == "" && MatchesAny(r.Tools, t.Name)
 	}
@@ -97,6 +106,8 @@ func (r Rule) check() error {
 		return Errorf(InvalidInput, "approvers, confirm, remind, deadline and default belong to a rule that asks, not to one that does %s", r.Do).At("do")
 	case r.Default != "" && r.Default != DefaultApprove && r.Default != DefaultReject:
 		return Errorf(InvalidInput, "default must be approve or reject, not %q", r.Default).At("default")
+	case r.Otherwise && (len(r.Tools) > 0 || r.Class != "" || len(r.Arguments) > 0 || r.Over != 0):
+		return Errorf(InvalidInput, "otherwise is for all that no other rule matches; leave tools, class, arguments and over out").At("otherwise")
 	case r.Over < 0:
 		return Errorf(InvalidInput, "over must be positive").At("over")
 	case len(r.Arguments) > 0 && !json.Valid(r.Arguments):
@@ -108,6 +119,59 @@ func (r Rule) check() error {
 		}
 	}
 	return r.Patience.check()
+}
+
+// Asking makes a tool ask a person before each call, whoever calls it: what rules say can make
+// that stricter, and never less strict. The zero value asks anybody. In JSON, true stands for
+// it.
+type Asking struct {
+	// Reason is shown to whoever is asked.
+	Reason string `json:"reason,omitempty"`
+	// Approvers, Confirm and Patience are as in [Rule].
+	Approvers []string `json:"approvers,omitempty"`
+	Confirm   string   `json:"confirm,omitempty"`
+	Patience
+}
+
+// Rule is the rule that asks so.
+func (a Asking) Rule() Rule {
+	return Rule{Do: Ask, Reason: a.Reason, Approvers: a.Approvers, Confirm: a.Confirm, Patience: a.Patience}
+}
+
+// Check refuses what can't be meant, with [InvalidInput] and the field.
+func (a Asking) Check() error { return a.Rule().check() }
+
+// UnmarshalJSON reads true, or the fields.
+func (a *Asking) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "true" {
+		*a = Asking{}
+		return nil
+	}
+	type plain Asking
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode((*plain)(a)); err != nil {
+		return fmt.Errorf("ask wants true, or reason, approvers, confirm, remind, deadline and default: %w", err)
+	}
+	return nil
+}
+
+// Strictness orders rulings: what is stricter counts more. Deny is the strictest; of what
+// asks, a rule with approvers, then one with Confirm. The zero Rule has none.
+func (r Rule) Strictness() int {
+	switch {
+	case r.Do == Deny:
+		return 5
+	case r.Do == Ask && len(r.Approvers) > 0:
+		return 4
+	case r.Do == Ask && r.Confirm != "":
+		return 3
+	case r.Do == Ask:
+		return 2
+	case r.Do == Allow:
+		return 1
+	}
+	return 0
 }
 
 func (p Patience) check() error {

@@ -29,6 +29,9 @@ type Definition struct {
 	// Rules decide which calls are made, which are asked for first, and which are
 	// refused.
 	Rules []Rule `json:"rules,omitempty"`
+	// Default is what becomes of calls that no rule matches: allow (the default), ask or
+	// deny. The runtime's own tools, such as ask_user and finish, need no rule.
+	Default Ruling `json:"default,omitempty"`
 	// Asking is how long questions, limits and client tools wait for an answer.
 	Asking Patience `json:"asking,omitzero"`
 	// Agents are the agents that this one may give work to.
@@ -132,6 +135,8 @@ type ToolSpec struct {
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Secrets names arguments that nobody is shown who is asked about a call.
 	Secrets []string `json:"secrets,omitempty"`
+	// Ask has a person asked before each call; nil means that only rules do.
+	Ask *Asking `json:"ask,omitempty"`
 	// By says who carries the tool out; empty means a worker.
 	By ToolBy `json:"by,omitempty"`
 }
@@ -253,6 +258,10 @@ func (d Definition) WithDefaults() Definition {
 	d.Daemon = d.Daemon.WithDefaults()
 	if d.Completion == "" {
 		d.Completion = CompleteNatural
+	}
+	if d.Default == Ask || d.Default == Deny {
+		d.Rules = append(slices.Clip(d.Rules), Rule{Do: d.Default, Otherwise: true})
+		d.Default = ""
 	}
 	return d
 }

@@ -39,10 +39,27 @@ func DecodeParking(arguments []byte) (reason string, c agent.Conditions, err *ag
 		bad = agent.Errorf(agent.InvalidInput, "reason is missing; say why you wait").At("reason")
 	}
 	if bad == nil && a.Conditions != nil {
-		c, bad = completed(*a.Conditions)
+		if c, bad = completed(*a.Conditions); bad == nil {
+			bad = checkModels(c)
+		}
 		bad = within("conditions", bad)
 	}
 	return strings.TrimSpace(a.Reason), c, durable.Within("not parked", bad)
+}
+
+// checkModels refuses long schemas of a model: a run holds each payload to all of them.
+func checkModels(c agent.Conditions) error {
+	for i, one := range c.List() {
+		if one.Event == nil || len(one.Event.Match) <= match.MaxModelSchema {
+			continue
+		}
+		at := "event.match"
+		if i < len(c.Any) {
+			at = fmt.Sprintf("any[%d].event.match", i)
+		}
+		return agent.Errorf(agent.InvalidInput, "%s has %d bytes; at most %d are taken. Ask for less, and look at the payload after the wait", at, len(one.Event.Match), match.MaxModelSchema).At(at)
+	}
+	return nil
 }
 
 // completed checks conditions and returns them with their defaults, and
@@ -138,7 +155,7 @@ func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
 // runtime's own matcher does not.
 func Matches(schemaOfRule, payload json.RawMessage) (bool, error) {
 	if own, err := match.Read(schemaOfRule); err == nil {
-		return own.Fits(payload)
+		return own.FitsJSON(payload)
 	}
 	schema, err := schemaOf(schemaOfRule)
 	if err != nil {

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,4 +150,17 @@ func TestMatchesComparesNumbersExactly(t *testing.T) {
 	got, err := Matches(patterned, []byte(`{"eur":500.1,"to":"DE1"}`))
 	require.NoError(t, err)
 	require.True(t, got)
+}
+
+// A schema that a model writes is short; one of a start may be longer.
+func TestAModelsSchemaIsShort(t *testing.T) {
+	long := `{"topic":"paid","match":{"enum":["` + strings.Repeat("x", 2<<10) + `"]}}`
+	for data, path := range map[string]string{`{"event":` + long + `}`: "conditions.event.match", `{"any":[{"after":"1h"},{"event":` + long + `}]}`: "conditions.any[1].event.match"} {
+		_, _, told := DecodeParking([]byte(`{"reason":"later","conditions":` + data + `}`))
+		require.NotNil(t, told)
+		require.Equal(t, path, told.Path)
+		require.ErrorContains(t, told, "at most 2048 are taken")
+		_, err := DecodeConditions([]byte(data))
+		require.NoError(t, err)
+	}
 }

@@ -67,6 +67,9 @@ type Options struct {
 	// Secrets names arguments that nobody is shown who is asked to approve a call.
 	// The model wrote them: they stand in the transcript as it does.
 	Secrets []string
+	// Ask has a person asked before each call, whoever calls the tool and whatever rules
+	// allow; nil leaves it to rules. &agent.Asking{} asks anybody.
+	Ask *agent.Asking
 }
 
 // Tool is a named deed with a schema. The zero Tool is of no use; see [New].
@@ -86,7 +89,7 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	}
 	t := Tool{spec: agent.ToolSpec{
 		Name: name, Description: description, Timeout: agent.Duration(o.Timeout), Attempts: o.Attempts,
-		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets,
+		Local: o.Local, ReadOnly: o.ReadOnly || o.Local, Secrets: o.Secrets, Ask: o.Ask,
 	}}
 	schema, resolved, err := schemaFor[In]()
 	if err == nil {
@@ -94,6 +97,9 @@ func New[In, Out any](name, description string, fn Func[In, Out], o *Options) To
 	}
 	if err == nil && (o.Timeout < 0 || o.Attempts < 0) {
 		err = errors.New("timeout and attempts must be positive")
+	}
+	if err == nil && o.Ask != nil {
+		err = o.Ask.Check()
 	}
 	if err != nil {
 		t.err = agent.Errorf(agent.InvalidInput, "tool %q: %w", name, err).At("tools")

@@ -24,6 +24,14 @@ type Options struct {
 	// Sources are sets of tools that are known only at run time, such as MCP
 	// servers; an agent names one as "mcp:NAME".
 	Sources []tool.Source
+	// Pins keep the tools of sources to what was accepted: one that is new, or has another
+	// description or schema than it had, is left out of runs and logged. Nil takes them as
+	// they are. The package tool/lock keeps pins in a file.
+	Pins tool.Pins
+	// Ask has people asked before tools are called, whoever calls them, by their names or
+	// patterns ("bank__*"): as [tool.Options.Ask], also for tools of sources. Of several that
+	// are about one tool, and what it says itself, the strictest counts.
+	Ask map[string]agent.Asking
 	// Models are found by the full name that an agent gives, or by the part
 	// before its first slash: "anthropic" serves "anthropic/claude-sonnet-5".
 	Models map[string]model.Model

@@ -37,6 +37,7 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	d := &activities.Deeds{
 		Agents: map[string]activities.Agent{}, Model: models.find,
 		Tools: map[string]tool.Tool{}, Sources: map[string]tool.Source{},
+		Ask: o.Ask, Pins: o.Pins,
 		Tails: activities.NewTails(), Flights: activities.NewFlights(), Leases: activities.NewLeases(), Pace: &activities.Pace{}, Live: o.Live, Observer: o.Observer, Migrations: o.Migrations, ExportKeys: o.ExportKeys,
 	}
 	if len(o.Agents) == 0 {
@@ -53,6 +54,7 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	}
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
+	faults = append(faults, checkAsk(d)...)
 	return d, errors.Join(faults...)
 }
 
@@ -216,7 +218,7 @@ func addTool(a *activities.Agent, d *activities.Deeds, name string) error {
 	if _, twice := a.Spec.Tool(name); twice {
 		return agent.Errorf(agent.InvalidInput, "agent %s: tool %q is named twice", a.Spec.Name, name).At("tools")
 	}
-	a.Spec.Toolset = append(a.Spec.Toolset, t.Spec())
+	a.Spec.Toolset = append(a.Spec.Toolset, d.Asking(t.Spec()))
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -22,6 +25,23 @@ func checkRules(d *activities.Deeds, defs []agent.Definition) (faults []error) {
 					faults = append(faults, agent.Errorf(agent.UnknownTool, "agent %s: rules[%d]: there is no tool %q; the worker has %s", def.Name, i, name, names(d.Tools)).At("rules"))
 				}
 			}
+		}
+	}
+	return faults
+}
+
+// checkAsk refuses what can't be meant, and names of tools that nobody has.
+func checkAsk(d *activities.Deeds) (faults []error) {
+	for _, name := range slices.Sorted(maps.Keys(d.Ask)) {
+		_, had := d.Tools[name]
+		switch _, err := path.Match(name, ""); {
+		case err != nil:
+			faults = append(faults, agent.Errorf(agent.InvalidInput, "worker.Options.Ask: %q is not a name or a pattern", name).At("ask"))
+		case !had && len(d.Sources) == 0 && !strings.ContainsAny(name, `*?[\`):
+			faults = append(faults, agent.Errorf(agent.UnknownTool, "worker.Options.Ask: there is no tool %q; the worker has %s", name, names(d.Tools)).At("ask"))
+		}
+		if err := d.Ask[name].Check(); err != nil {
+			faults = append(faults, fmt.Errorf("worker.Options.Ask: %q: %w", name, err))
 		}
 	}
 	return faults

@@ -86,3 +86,70 @@ func TestANumberOutOfRange(t *testing.T) {
 		require.Equal(t, 1, o.Tools[0].Rejected+o.Tools[0].Failed, "%+v", o.Tools)
 	}
 }
+
+// Arguments that do not fit their tool's schema are answered before any rule is asked: nobody
+// approves them, and a rule that does not know a name is not passed by it.
+func TestArgumentsThatDoNotFitAskNobody(t *testing.T) {
+	paid := 0
+	pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
+		Eur float64 `json:"eur"`
+	}) (string, error) {
+		paid++
+		return "paid", nil
+	}, nil)
+	for _, c := range []struct {
+		arguments map[string]any
+		says      string
+	}{
+		{map[string]any{"Eur": 800}, `there is no argument "Eur"; eur is meant`},
+		{map[string]any{"eur": 800, "note": "x"}, "The arguments are: eur"},
+		{map[string]any{"eur": "800"}, `want "number"`},
+		{map[string]any{"eur": json.Number("1e400")}, "1e400"},
+	} {
+		script := testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: c.arguments}}}, testsuite.Reply{Text: "done"})
+		b := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.Ask}, {Do: agent.Deny, Arguments: json.RawMessage(`{"properties":{"eur":{"minimum":500}},"required":["eur"]}`)}}}, script, pay)
+		o := b.run(t, "go")
+		require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+		require.Equal(t, 1, o.Tools[0].Rejected)
+		requests := script.Requests()
+		told := requests[len(requests)-1].Messages
+		require.Contains(t, told[len(told)-1].Parts[0].Result.Text, c.says)
+	}
+	require.Zero(t, paid)
+}
+
+// A tool that asks by itself asks in an agent without rules, and in one that allows it.
+func TestAToolAsksByItself(t *testing.T) {
+	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Allow}}} {
+		paid := 0
+		pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
+			Eur float64 `json:"eur"`
+		}) (string, error) {
+			paid++
+			return "paid", nil
+		}, &tool.Options{Ask: &agent.Asking{Reason: "It moves money."}})
+		b := setup(t, agent.Definition{Rules: rules}, testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 8}}}}, testsuite.Reply{Text: "done"}), pay)
+		b.after(time.Hour, func() {
+			open := b.status(t).Suspension.Requests
+			require.Len(t, open, 1)
+			require.Contains(t, open[0].Text, "It moves money.")
+			require.Zero(t, paid)
+			b.signal("approve", `{"request":"`+open[0].ID+`"}`)
+		})
+		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
+		require.Equal(t, 1, paid)
+	}
+}
+
+// What no rule allows is denied under default: deny; the runtime's own tools are not.
+func TestWhatNoRuleAllowsIsDenied(t *testing.T) {
+	done := map[string]int{}
+	quick := func(name string) tool.Tool {
+		return tool.New(name, name, func(context.Context, *tool.Call, struct{}) (string, error) { done[name]++; return "ok", nil }, nil)
+	}
+	b := setup(t, agent.Definition{Completion: agent.CompleteTool, Default: agent.Deny, Rules: []agent.Rule{{Do: agent.Allow, Tools: []string{"look"}}}},
+		testsuite.NewScript(testsuite.Reply{Calls: []testsuite.Call{{Tool: "look"}, {Tool: "pay"}}}, testsuite.Reply{Calls: []testsuite.Call{{Tool: agent.FinishTool, Arguments: map[string]any{"summary": "done"}}}}), quick("look"), quick("pay"))
+	o := b.run(t, "go")
+	require.Equal(t, agent.Completed, o.Status, "%+v", o.Error)
+	require.Equal(t, map[string]int{"look": 1}, done)
+}

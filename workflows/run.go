@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/internal/match"
 	"github.com/fermata-agents/fermata/observe"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -50,7 +51,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
-	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), unsent: map[string][]func(){}, born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
+	r := &run{shell: s, ctx: ctx, outer: outer, queue: queueOf(ctx), bell: workflow.NewBufferedChannel(ctx, 1), unsent: map[string][]func(){}, looks: match.NewBudget(0), born: workflow.GetInfo(outer).GetCurrentHistoryLength()}
 	r.revision = int(workflow.GetVersion(ctx, revisionChange, loop.OldestRevision, loop.Revision))
 	r.work, r.abandon = workflow.WithCancel(ctx)
 	if err := r.answerQueries(ctx); err != nil {
@@ -163,12 +164,20 @@ type run struct {
 	carry  bool         // the machine wants a new execution
 	over   bool
 	next   error // continue-as-new
+	// task is the workflow task of looks and trying (see [loop.Moment]). Trying is for
+	// validators: no replay runs those, so that they must not take from what the run has.
+	task          int
+	looks, trying *match.Budget
 }
 
 func (r *run) moment(ctx workflow.Context) loop.Moment {
 	info := workflow.GetInfo(ctx)
+	if task := info.GetCurrentHistoryLength(); task != r.task || task == 0 { // tests count no tasks
+		r.task, r.looks, r.trying = task, r.looks.Anew(match.Looks), r.looks.Anew(match.Looks)
+	}
 	return loop.Moment{
-		At: workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
+		Looks: r.looks,
+		At:    workflow.Now(ctx).UTC(), Revision: r.revision, Full: info.GetContinueAsNewSuggested(),
 		Task: info.GetCurrentHistoryLength(), First: info.GetCurrentHistoryLength() == r.born, NearHistoryLimit: info.GetContinueAsNewSuggested() && (info.GetCurrentHistoryLength() > nearEvents || info.GetCurrentHistorySize() > nearBytes),
 	}
 }

@@ -54,18 +54,22 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 	if !r.opened() || !r.hears(string(verb)) || len(r.queue.signals) > maxAhead {
 		return nil // nobody knows yet what the run is made of, or will have heard
 	}
-	state := r.state
+	state, moment := r.state, r.moment(ctx)
+	moment.Looks = r.trying
 	for _, s := range r.queue.signals {
 		if !r.hears(s.name) {
 			continue
 		}
 		if in, err := r.read(s); err == nil {
-			if next, _, err := loop.Step(state, r.moment(ctx), in); err == nil {
+			if next, _, err := loop.Step(state, moment, in); err == nil {
 				state = next
 			}
 		}
 	}
-	_, _, err := loop.Step(state, r.moment(ctx), r.saying(ctx, command))
+	_, _, err := loop.Step(state, moment, r.saying(ctx, command))
+	if r.trying.Over() {
+		return nil // too much was tried in this task: it is recorded, and weighed then
+	}
 	return depart(err)
 }
 

@@ -91,7 +91,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 // inventory is what a worker for an agents file has.
 func (c *cli) inventory(f *agentsfile.File, kit *agentsfile.Kit) *worker.Options {
 	return &worker.Options{
-		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Models: f.Models(), Rates: f.Rates(), Daily: f.Daily, Logger: c.log,
+		TaskQueue: c.queue(), Agents: f.Agents, Tools: kit.Tools, Sources: kit.Sources, Ask: f.Asks(), Pins: f.Pins(), Models: f.Models(), Rates: f.Rates(), Daily: f.Daily, Logger: c.log,
 	}
 }
 

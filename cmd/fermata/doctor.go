@@ -367,6 +367,7 @@ func (d *doctor) checkServers(ctx context.Context) {
 		default:
 			d.failed("mcp", agent.Errorf(agent.ToolFailed, "%w", s.Err), "correct it, or mark it optional: true if runs can do without")
 		}
+		d.checkPins(s)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -37,10 +38,16 @@ func (d *doctor) checkApprovers() {
 	if os.Getenv(keysVariable) != "" {
 		return
 	}
+	remedy := fmt.Sprintf("export %s=k1:$(openssl rand -base64 32)", keysVariable)
+	for _, name := range slices.Sorted(maps.Keys(d.file.Asks())) {
+		if len(d.file.Asks()[name].Approvers) > 0 {
+			d.found("keys", warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, keysVariable), remedy)
+		}
+	}
 	for _, def := range d.file.Agents {
 		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 }) {
 			d.found("keys", warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, keysVariable),
-				fmt.Sprintf("export %s=k1:$(openssl rand -base64 32)", keysVariable))
+				remedy)
 		}
 	}
 }

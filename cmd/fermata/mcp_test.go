@@ -18,6 +18,9 @@ import (
 // payments is a file of the MCP server's, with a line for each payment.
 const payments = "payments"
 
+// describing is a file with what the server says of its tool title, if it is there.
+const describing = "describing"
+
 // sorting is a named pipe that the tool sort reads to its end before it begins.
 const sorting = "sorting"
 
@@ -28,7 +31,11 @@ func serveMCP() {
 		Number int `json:"number,omitempty"`
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "tickets", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "title", Description: "the title of a ticket"},
+	about, err := os.ReadFile(filepath.Join(os.Getenv(asMCP), describing))
+	if err != nil {
+		about = []byte("the title of a ticket")
+	}
+	mcp.AddTool(s, &mcp.Tool{Name: "title", Description: string(about)},
 		func(context.Context, *mcp.CallToolRequest, args) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "The till is wrong"}}}, nil, nil
 		})

@@ -121,9 +121,18 @@ func (s *step) wakeIdle() {
 	s.Daemon.woke(ticks)
 }
 
-// meet ends the park that has just begun with the first event that has come already.
-func (s *step) meet(c agent.Conditions) {
-	if i := slices.IndexFunc(s.Messages.Events, func(e agent.EmitOrder) bool { return meets(c, e) }); i >= 0 {
-		s.met(metBy(s.Messages.takeEvent(i)))
+// meet ends the park that has just begun with the first event that has come already. It
+// returns how many could not be compared with its conditions: they stay where they wait.
+func (s *step) meet() (left int) {
+	b := s.looks()
+	for i, e := range s.Messages.Events {
+		if s.Park.meets(e, b) {
+			s.met(metBy(s.Messages.takeEvent(i)))
+			return 0
+		}
+		if b.Over() {
+			return len(s.Messages.Events) - i
+		}
 	}
+	return 0
 }

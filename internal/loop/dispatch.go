@@ -75,14 +75,18 @@ func (s *step) rejectSome(r agent.Reply) {
 			s.settle(i, agent.CallRejected, fmt.Sprintf("Not executed: one reply may ask for %d calls. Ask for the others in the next.", maxCalls))
 			continue
 		}
-		if status, text, ok := s.reject(c.ToolCall, r); ok {
+		if status, text, ok := s.reject(i, c.ToolCall, r); ok {
 			s.settle(i, status, text)
 		}
 	}
 }
 
+// maxFault is the weight of what a model is told of arguments that do not fit: it counts as
+// the runtime's own words.
+const maxFault = ownWords - 64
+
 // reject answers a call that is not to be made.
-func (s *step) reject(c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
+func (s *step) reject(i int, c agent.ToolCall, r agent.Reply) (status agent.CallStatus, text string, ok bool) {
 	_, known := s.Spec.Tool(c.Tool)
 	switch {
 	case slices.Contains(s.Parent.Beyond, c.Tool):
@@ -91,6 +95,8 @@ func (s *step) reject(c agent.ToolCall, r agent.Reply) (status agent.CallStatus,
 		text = fmt.Sprintf("Tool not found: %s. The tools are: %s.", c.Tool, s.toolNames())
 	case c.Malformed != "":
 		text = malformed(c.Malformed)
+	case i < len(r.Faults) && r.Faults[i] != "":
+		text = fit(r.Faults[i], maxFault)
 	case c.Tool == agent.FinishTool && s.finishes() && r.OutputFault != "":
 		text = "The arguments do not fit: " + r.OutputFault + "." + s.quoteOutput()
 	case c.Tool == agent.FinishTool && s.finishes():

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/match"
 )
 
 // Moment is what an input finds.
@@ -19,6 +20,9 @@ type Moment struct {
 	NearHistoryLimit bool
 	// Task tells one workflow task of the execution from the others; zero if nobody counts.
 	Task int
+	// Looks are how much may still be compared with schemas in this task. What is compared
+	// is taken from it, also if the input is refused. Nil is a budget for this input alone.
+	Looks *match.Budget
 	// First means that this is the execution's first workflow task: until it is taken, the
 	// server may have it done again from the run's beginning.
 	First bool

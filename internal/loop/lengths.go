@@ -127,6 +127,9 @@ func specInJSON(spec agent.Spec) int {
 		inJSON(spec.Compaction.Instructions) + inJSON(spec.ModelQueue)
 	for _, t := range spec.Toolset {
 		n += callFrame/4 + 2*inJSON(t.Name) + allInJSON(t.Secrets)
+		if t.Ask != nil {
+			n += rulesInJSON([]agent.Rule{t.Ask.Rule()})
+		}
 	}
 	for _, a := range spec.Agents {
 		n += callFrame/2 + inJSON(a.Description) + allInJSON(a.Tools) + rawInJSON(a.Output)

@@ -1,6 +1,9 @@
 package loop
 
-import "github.com/fermata-agents/fermata/agent"
+import (
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/match"
+)
 
 // Load is the part that bounds what the run's answer to one workflow task carries. The
 // server ends a run whose answer is longer than 4 MB.
@@ -37,6 +40,14 @@ func (l *Load) local(task int) {
 func (l *Load) start(task, length int) {
 	*l = l.in(task)
 	l.Starts += length
+}
+
+// looks are what may still be compared with schemas in the present task.
+func (s *step) looks() *match.Budget {
+	if s.Looks == nil {
+		return match.NewBudget(match.Looks)
+	}
+	return s.Looks
 }
 
 // mayCallLocally reports whether one more tool may be called within the present task.

@@ -265,7 +265,9 @@ func (s *step) fullOf(path string) error {
 
 // emit tells of an event: one that a park waits for, or one for a daemon.
 func (s *step) emit(o agent.EmitOrder, in Said) error {
-	parked := s.Park.waitsFor(o)
+	b := s.looks()
+	before := b.Spent()
+	parked := s.Park.waitsFor(o, b)
 	if s.daemon() != nil {
 		if again, err := s.repeats(in.ID, o.Sum()); again {
 			return err
@@ -285,8 +287,20 @@ func (s *step) emit(o agent.EmitOrder, in Said) error {
 		return nil
 	case s.hears(o.Topic):
 		return s.queue(o, in.ID)
+	case b.Over() && s.Park != nil && s.Park.Met == nil && slices.Contains(s.Park.topics(), o.Topic):
+		return s.uncompared(before)
 	}
 	return s.unawaited(o)
+}
+
+// uncompared refuses an event that has too many parts, or that came with too many others.
+func (s *step) uncompared(before int) error {
+	if before == 0 {
+		return s.refuseAs(agent.Stale, "payload", "the payload has too many parts to be compared with what the run waits for; emit a shorter one")
+	}
+	err := s.refuseAs(agent.QueueFull, "", "more came at once than is compared with what the run waits for; emit it again")
+	err.Retryable = true
+	return err
 }
 
 // unawaited refuses an event that the run does not take: it says whether it is for the

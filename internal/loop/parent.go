@@ -105,7 +105,7 @@ func (s *step) born(b *agent.Birth) {
 func (s *step) bounded(spec agent.Spec) agent.Spec {
 	ceilings := s.Parent.over(spec)
 	if b := s.Parent.Birth; b != nil {
-		spec.Rules = slices.Concat(b.Rules, spec.Rules) // of equal ones, the ancestors' count
+		spec.Rules = below(b.Rules, spec.Rules)
 		if len(b.Output) > 0 {
 			spec.Output = b.Output
 		}
@@ -133,6 +133,17 @@ func (s *step) bounded(spec agent.Spec) agent.Spec {
 	}
 	s.Parent.bound(beyond, rules)
 	return spec
+}
+
+// below are the rules of a run with those above it: of equal ones, the ancestors' count. The
+// ancestors' end with one for all else, if the run's own do: that one is about what none of
+// the run's own matches.
+func below(above, own []agent.Rule) []agent.Rule {
+	otherwise := func(rules []agent.Rule) bool { return len(rules) > 0 && rules[len(rules)-1].Otherwise }
+	if len(above) > 0 && otherwise(own) && !otherwise(above) {
+		above = append(slices.Clip(above), agent.Rule{Do: agent.Allow, Otherwise: true})
+	}
+	return slices.Concat(above, own)
 }
 
 // over are the ceilings of a run with a Spec: its own, and those of the runs above.

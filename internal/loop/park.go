@@ -86,9 +86,10 @@ func (p *Park) due() time.Time {
 	return p.next()
 }
 
-// waitsFor reports whether an event ends the park of a run that is not idle.
-func (p *Park) waitsFor(e agent.EmitOrder) bool {
-	return p != nil && !p.Idle && p.Met == nil && meets(p.Conditions, e)
+// waitsFor reports whether an event ends the park of a run that is not idle, as far as the
+// budget lets it be found out. It does not if the budget ends before.
+func (p *Park) waitsFor(e agent.EmitOrder, b *match.Budget) bool {
+	return p != nil && !p.Idle && p.Met == nil && p.meets(e, b)
 }
 
 // topics are those of the events that would end the park of a run that is not idle.
@@ -104,20 +105,27 @@ func (p *Park) topics() (list []string) {
 	return list
 }
 
-// meets reports whether an event is one of those that conditions wait for. One that has too
-// many parts to be compared with a condition's schema is not.
-func meets(c agent.Conditions, e agent.EmitOrder) bool {
-	return slices.ContainsFunc(c.List(), func(one agent.Condition) bool {
+// meets reports whether an event is one of those that the conditions wait for. Its payload is
+// read once for all of them.
+func (p *Park) meets(e agent.EmitOrder, b *match.Budget) bool {
+	var payload match.Value
+	wasRead := false
+	for _, one := range p.Conditions.List() {
 		if one.Event == nil || one.Event.Topic != e.Topic {
-			return false
+			continue
 		}
-		schema, err := match.Read(one.Event.Match)
-		if err != nil {
-			return false
+		if !wasRead {
+			var err error
+			if payload, err = match.ReadValue(e.Payload, b); err != nil {
+				return false
+			}
+			wasRead = true
 		}
-		fits, err := schema.Fits(e.Payload)
-		return fits && err == nil
-	})
+		if fits, err := b.Schema(one.Event.Match).Fits(payload, b); err != nil || fits {
+			return err == nil
+		}
+	}
+	return false
 }
 
 // event is the event that has met the park; nil if none has.

@@ -2,12 +2,14 @@ package loop
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/match"
 )
 
 // A parked run waits for the earliest of its times and for events that fit; what came
@@ -19,14 +21,14 @@ func TestWhatAParkWaitsFor(t *testing.T) {
 	}}}
 	require.Equal(t, at, p.due())
 	for payload, waits := range map[string]bool{`{"order":1}`: true, `{}`: false} {
-		require.Equal(t, waits, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(payload)}), payload)
+		require.Equal(t, waits, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(payload)}, match.NewBudget(match.Looks)), payload)
 	}
-	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "other", Payload: json.RawMessage(`{"order":1}`)}))
+	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "other", Payload: json.RawMessage(`{"order":1}`)}, match.NewBudget(match.Looks)))
 	require.Equal(t, agent.OwnedByRuntime, p.reasons().owner())
 	met := metBy(agent.EmitOrder{Topic: "paid"})
 	p.Met = &met
 	require.Zero(t, p.due())
-	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(`{"order":2}`)}))
+	require.False(t, p.waitsFor(agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(`{"order":2}`)}, match.NewBudget(match.Looks)))
 
 	var none *Park
 	require.Zero(t, none.due())
@@ -49,4 +51,54 @@ func TestWhyAnEventIsNotTaken(t *testing.T) {
 	p.lines("pause {}", `emit {"topic":"paid","payload":{}}`)
 	p.line(`emit {"topic":"paid","payload":{}}`)
 	require.ErrorContains(t, p.wrong, "has come already")
+}
+
+// What comes in one workflow task is compared within one budget, however much it is and
+// whatever the model asked for: what is beyond it is refused with the advice to come again, and
+// the next task has a budget of its own.
+func TestATasksComparisonsAreBounded(t *testing.T) {
+	many := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
+	p := played(t, `begin go`, `opened {"tools":["await_resumption"]}`,
+		`calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid","match":{"anyOf":[`+many(80, `{"items":{"type":"null"}}`)+`,{"type":"object"}]}}}}`, `sealed`)
+	parked := p.state
+	payload, _ := json.Marshal(strings.Split(many(4_000, "1.5"), ","))
+	looks := match.NewBudget(match.Looks)
+	emit := func(payload string, b *match.Budget) error {
+		_, _, err := Step(parked, Moment{At: p.now, Looks: b}, Said{Command: agent.EmitOrder{Topic: "paid", Payload: json.RawMessage(payload)}})
+		return err
+	}
+	var codes []agent.Code
+	for range 1_000 {
+		codes = append(codes, agent.CodeOf(emit(string(payload), looks)))
+	}
+	require.Equal(t, agent.Stale, codes[0])
+	require.Equal(t, agent.QueueFull, codes[999])
+	require.LessOrEqual(t, looks.Spent(), match.Looks+100_000, "only the last may be counted beyond")
+	err := asError(emit(`{}`, looks))
+	require.Equal(t, agent.QueueFull, err.Code)
+	require.True(t, err.Retryable)
+	require.NoError(t, emit(`{}`, looks.Anew(match.Looks)), "the next task compares it")
+
+	// One that can't be compared in any task is refused for good.
+	huge := "[" + many(30_000, "1") + "]"
+	err = asError(emit(huge, looks.Anew(match.Looks)))
+	require.Equal(t, agent.Stale, err.Code)
+	require.False(t, err.Retryable)
+	require.ErrorContains(t, err, "too many parts")
+}
+
+// A daemon that parks has its queue compared within the task's budget: what is left over waits
+// on, and the model is told.
+func TestADaemonsQueueIsComparedWithinABudget(t *testing.T) {
+	many := "[" + strings.TrimSuffix(strings.Repeat("1,", 9_000), ",") + "]"
+	lines := []string{`begin watch`, `opened {"daemon":{},"tools":["await_resumption"]}`}
+	for range 10 {
+		lines = append(lines, `emit {"topic":"paid","payload":`+many+`}`)
+	}
+	d := played(t, append(lines, `emit {"topic":"paid","payload":{}}`, `calls await_resumption {"reason":"not paid","conditions":{"event":{"topic":"paid","match":{"type":"object"}}}}`)...)
+	require.Nil(t, d.state.Park.Met)
+	require.Len(t, d.state.Messages.Events, 11, "none is lost")
+	log, err := json.Marshal(d.state.Log.Tail)
+	require.NoError(t, err)
+	require.Contains(t, string(log), "10 events that waited already have too many parts")
 }

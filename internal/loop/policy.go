@@ -70,8 +70,11 @@ func (s *step) takePark(parkings []agent.Parking) (parked bool) {
 		default:
 			parked = true
 			s.park(p.Conditions, agent.BySelf, p.Reason)
-			s.meet(p.Conditions)
-			s.settle(i, agent.CallOK, "You were suspended, and go on now.")
+			text := "You were suspended, and go on now."
+			if left := s.meet(); left > 0 {
+				text += fmt.Sprintf(" %d events that waited already have too many parts to be compared with your conditions at once. You get them later, one after the other.", left)
+			}
+			s.settle(i, agent.CallOK, text)
 		}
 	}
 	return parked
@@ -93,7 +96,8 @@ func (s *step) denySome(r agent.Reply) []agent.Rule {
 		if i < len(r.Rules) {
 			matches = r.Rules[i]
 		}
-		rule, n := s.ruling(matches, made[c.Tool])
+		tool, _ := s.Spec.Tool(c.Tool)
+		rule, n := s.ruling(matches, made[c.Tool], tool)
 		made[c.Tool]++
 		if rule.Do == agent.Deny {
 			s.settle(i, agent.CallRejected, denied(rule, n))
@@ -139,33 +143,25 @@ func (s *step) patience() agent.Patience {
 	return p
 }
 
-// ruling is the strictest of the rules that match; the zero rule if none does.
-// Of rules that ask, one that not everybody may answer is the stricter.
-func (s *step) ruling(matches []int, made int) (strictest agent.Rule, n int) {
-	most := 0
-	for _, m := range matches {
-		if m < 0 || m >= len(s.Spec.Rules) || made < s.Spec.Rules[m].Over {
-			continue
+// ruling is the strictest of the rules that match and of what the tool says itself; the zero
+// rule if nothing is said. Of rules that ask, one that not everybody may answer is the
+// stricter. An agent's rule for all else counts where none of its others does; those of the
+// agents above come first, and each has its own.
+func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest agent.Rule, n int) {
+	spoken := false
+	for i, rule := range s.Spec.Rules {
+		counts := slices.Contains(matches, i) && made >= rule.Over && !(rule.Otherwise && spoken)
+		if counts && rule.Strictness() > strictest.Strictness() {
+			strictest, n = rule, i
 		}
-		if weight := strictness(s.Spec.Rules[m]); weight > most {
-			strictest, n, most = s.Spec.Rules[m], m, weight
+		spoken = !rule.Otherwise && (spoken || counts)
+	}
+	if tool.Ask != nil { // its own approvers count before those of an equal rule
+		if rule := tool.Ask.Rule(); rule.Strictness() >= strictest.Strictness() {
+			return rule, -1
 		}
 	}
 	return strictest, n
-}
-
-func strictness(rule agent.Rule) int {
-	switch {
-	case rule.Do == agent.Deny:
-		return 5
-	case rule.Do == agent.Allow:
-		return 1
-	case len(rule.Approvers) > 0:
-		return 4
-	case rule.Confirm != "":
-		return 3
-	}
-	return 2
 }
 
 // request is what a person is shown of a call.

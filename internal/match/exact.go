@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Exact returns an error if a JSON value has a number that a float64, written as short as it
@@ -31,6 +32,9 @@ func exact(v any) error {
 			}
 		}
 	case json.Number:
+		if significant(v) > floatDigits {
+			return fmt.Errorf("the number %.20s has more digits than are compared", v)
+		}
 		f, err := v.Float64()
 		if err != nil {
 			return fmt.Errorf("the number %.20s is out of range", v)
@@ -44,4 +48,13 @@ func exact(v any) error {
 		}
 	}
 	return nil
+}
+
+// floatDigits are as many as a float64 has that is written as short as it can be.
+const floatDigits = 17
+
+// significant is how many digits a number has without zeros at its ends.
+func significant(n json.Number) int {
+	mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")
+	return len(strings.Trim(strings.ReplaceAll(strings.TrimPrefix(mantissa, "-"), ".", ""), "0"))
 }

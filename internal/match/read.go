@@ -4,13 +4,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-var types = []string{"null", "boolean", "string", "array", "object", "number", "integer"}
+// kinds is a set of types.
+type kinds uint8
+
+const (
+	aNull kinds = 1 << iota
+	aBoolean
+	aString
+	anArray
+	anObject
+	aNumber
+	anInteger
+)
+
+var types = map[string]kinds{
+	"null": aNull, "boolean": aBoolean, "string": aString, "array": anArray, "object": anObject, "number": aNumber, "integer": anInteger,
+}
+
+// kindOf is the type of a value that is no number.
+func kindOf(v any) kinds {
+	switch v.(type) {
+	case nil:
+		return aNull
+	case bool:
+		return aBoolean
+	case string:
+		return aString
+	case []any:
+		return anArray
+	}
+	return anObject
+}
+
+// describing keywords say nothing about what fits.
+var describing = []string{"$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly"}
 
 // read makes a node of a schema; path says where it stands.
 func read(v any, path string) (*node, error) {
@@ -34,18 +66,15 @@ func (n *node) take(keyword string, v any, path string) (err error) {
 	at := path + "/" + keyword
 	switch keyword {
 	case "type":
-		n.types, err = texts(v, at)
-		if unknown := slices.IndexFunc(n.types, func(t string) bool { return !slices.Contains(types, t) }); err == nil && unknown >= 0 {
-			err = wrong(at, fmt.Sprintf("knows no type %q", n.types[unknown]))
-		}
+		n.types, err = kindsOf(v, at)
 	case "enum":
 		list, ok := v.([]any)
 		if !ok || len(list) == 0 {
 			return wrong(at, "wants a list of values")
 		}
-		n.enum = list
+		n.enum, _ = fixed(list).([]any)
 	case "const":
-		n.enum = []any{v}
+		n.enum = []any{fixed(v)}
 	case "properties":
 		n.properties, err = named(v, at)
 	case "required":
@@ -75,13 +104,13 @@ func (n *node) take(keyword string, v any, path string) (err error) {
 func (n *node) bound(keyword string, v any, at string) (err error) {
 	switch keyword {
 	case "minimum":
-		n.minimum, err = rat(v, at)
+		n.minimum, err = bounding(v, at)
 	case "maximum":
-		n.maximum, err = rat(v, at)
+		n.maximum, err = bounding(v, at)
 	case "exclusiveMinimum":
-		n.above, err = rat(v, at)
+		n.above, err = bounding(v, at)
 	case "exclusiveMaximum":
-		n.below, err = rat(v, at)
+		n.below, err = bounding(v, at)
 	case "minLength":
 		n.minLength, err = size(v, at)
 	case "maxLength":
@@ -115,6 +144,45 @@ func wrong(path, what string) error {
 		path = path[:200] + "…"
 	}
 	return errors.New(path + " " + what)
+}
+
+// kindsOf reads a type, or a list of them. However often one is named, it is looked at once.
+func kindsOf(v any, at string) (set kinds, err error) {
+	names, err := texts(v, at)
+	for _, name := range names {
+		if types[name] == 0 {
+			return 0, wrong(at, fmt.Sprintf("knows no type %q", name))
+		}
+		set |= types[name]
+	}
+	if err == nil && set == 0 {
+		err = wrong(at, "wants a type")
+	}
+	return set, err
+}
+
+// fixed makes a value of a schema one that many goroutines can compare at once.
+func fixed(v any) any {
+	v = prepared(v)
+	settle(v)
+	return v
+}
+
+func settle(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			settle(one)
+		}
+	case object:
+		for _, name := range v.names {
+			settle(v.values[name])
+		}
+	case *num:
+		if !v.whole {
+			v.exact, _ = number(v.text) // its digits were counted
+		}
+	}
 }
 
 // texts reads a text, or a list of them.
@@ -167,19 +235,24 @@ func list(v any, at string) (out []*node, err error) {
 	return out, nil
 }
 
-func rat(v any, at string) (*big.Rat, error) {
+func bounding(v any, at string) (*num, error) {
 	n, ok := v.(json.Number)
 	if !ok {
 		return nil, wrong(at, "wants a number")
 	}
-	return number(n)
+	fix, _ := fixed(n).(*num)
+	return fix, nil
 }
 
 func size(v any, at string) (*int, error) {
-	r, err := rat(v, at)
-	if err != nil || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() {
+	n, err := bounding(v, at)
+	if err != nil {
 		return nil, wrong(at, "wants a number from 0")
 	}
-	n := int(min(r.Num().Int64(), 1<<30))
-	return &n, nil
+	r := n.rat(NewBudget(Looks))
+	if r == nil || !r.IsInt() || r.Sign() < 0 || !r.Num().IsInt64() {
+		return nil, wrong(at, "wants a number from 0")
+	}
+	most := int(min(r.Num().Int64(), 1<<30))
+	return &most, nil
 }

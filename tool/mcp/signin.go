@@ -16,7 +16,7 @@ import (
 )
 
 // toolSignIn is what a server has that lists its tools only to who has signed in.
-const toolSignIn = "sign_in"
+const toolSignIn = tool.SignIn
 
 // pending is a sign-in that a person is asked for. The code that they bring is of no use to
 // whoever reads their answer: that wants the verifier, which stays in the vault.

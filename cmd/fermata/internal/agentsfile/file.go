@@ -36,11 +36,12 @@ type File struct {
 	servers   map[string]serverEntry
 	workspace string // absolute
 	shell     shellEntry
+	asks      map[string]agent.Asking // by names of tools and patterns
 	lines     map[string]entry
 }
 
 // parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "rates", "daily", "mcp", "workspace", "shell"}
+var parts = []string{"agents", "models", "rates", "daily", "mcp", "tools", "workspace", "shell"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
@@ -72,7 +73,7 @@ func load(path string) (*File, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s: %w", path, err)
 	}
-	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.Rate{}, servers: map[string]serverEntry{}, lines: map[string]entry{}}
+	f := &File{Path: path, Dir: dir, models: providers(), named: map[string]modelEntry{}, rates: map[string]worker.Rate{}, servers: map[string]serverEntry{}, asks: map[string]agent.Asking{}, lines: map[string]entry{}}
 	c := &checker{path: path}
 	found := c.known(root, parts...)
 	f.readModels(c, found["models"])
@@ -82,6 +83,7 @@ func load(path string) (*File, error) {
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
 	f.readAgents(c, root, found["agents"])
+	f.readTools(c, found["tools"])
 	if err := c.err(); err != nil {
 		return nil, err
 	}

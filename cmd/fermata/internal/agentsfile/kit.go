@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
@@ -51,6 +52,9 @@ type serverEntry struct {
 	OAuth *oauthEntry `json:"oauth"`
 	// Elicit is rounds or replay: how the server may ask people.
 	Elicit mcp.Elicit `json:"elicit"`
+
+	// Unpinned takes the server's tools as they are each time.
+	Unpinned bool `json:"unpinned"`
 
 	line int
 }
@@ -289,6 +293,9 @@ type ServerState struct {
 	Optional bool
 	Gone     bool  // its program can't be started
 	Err      error // why it has none
+	// Listed are the tools, and Words what the server says of them.
+	Listed []agent.ToolSpec
+	Words  string
 }
 
 // askTime caps what a server may take that is asked whether it answers. A program may have
@@ -327,7 +334,10 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 		return state
 	}
 	tools, err := s.List(ctx)
-	state.Tools, state.Err = len(tools), err
+	state.Tools, state.Err, state.Listed = len(tools), err, tools
+	if err == nil {
+		state.Words = activities.SaidBy(s)
+	}
 	state.SignIn = len(tools) == 1 && entry.OAuth != nil && tools[0].Name == mcp.SignIn(name)
 	_ = s.Close() // it was asked, and nothing hangs on its end
 	return state

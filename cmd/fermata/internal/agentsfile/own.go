@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
@@ -43,7 +44,8 @@ const isWorkersOwn = "which is the worker's own and given to nobody"
 // Without either it lists nothing.
 func (f *File) Unproven() (agents, programs []string) {
 	for _, def := range f.Agents {
-		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return r.Do == agent.Ask && len(r.Approvers) == 0 }) {
+		asks := func(r agent.Rule) bool { return r.Do == agent.Ask && len(r.Approvers) == 0 }
+		if def.Default == agent.Ask || slices.ContainsFunc(def.Rules, asks) || f.asksAnybody(def) {
 			agents = append(agents, def.Name)
 		}
 	}
@@ -60,4 +62,19 @@ func (f *File) Unproven() (agents, programs []string) {
 		return nil, nil
 	}
 	return agents, programs
+}
+
+// asksAnybody reports whether an agent has a tool that asks by itself, and whom anybody may
+// answer. What tools a server has is not known here.
+func (f *File) asksAnybody(def agent.Definition) bool {
+	for name, ask := range f.asks {
+		server, _, of := strings.Cut(name, tool.Separator)
+		had := slices.ContainsFunc(def.Tools, func(t string) bool {
+			return agent.MatchesAny([]string{name}, t) || of && t == sourcePrefix+server || strings.ContainsAny(name, `*?[\`) && strings.HasPrefix(t, sourcePrefix)
+		})
+		if had && len(ask.Approvers) == 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -142,6 +143,50 @@ func (f *File) checkHad(c *checker, e entry, at string, names []string) {
 		}
 	}
 }
+
+// toolEntry says how a tool is treated, whichever agent calls it.
+type toolEntry struct {
+	Ask *agent.Asking `json:"ask"`
+}
+
+// readTools reads what tools need, by their names or patterns. One that nobody has would hold
+// nothing back.
+func (f *File) readTools(c *checker, part entry) {
+	for _, e := range c.mapping(part, "names of tools, each with its fields below") {
+		where := "tools." + e.name
+		t, ok := decode[toolEntry](c, e, where)
+		if !ok {
+			continue
+		}
+		var what *agent.Error
+		switch {
+		case t.Ask == nil:
+			c.add(agent.InvalidInput, e.key, "%s says nothing: write ask: true, or leave it out", where)
+		case errors.As(t.Ask.Check(), &what):
+			c.add(what.Code, e.at("ask."+what.Path), "%s.ask: %s", where, what.Message)
+		case !f.callable(e.name):
+			known := placeTools
+			c.add(agent.UnknownTool, e.key, "%s: no tool is called %s; there are %s, SERVER__TOOL and patterns such as \"fs_*\"%s", where, quote(e.name), strings.Join(known, ", "), meant(e.name, known))
+		default:
+			f.asks[e.name] = *t.Ask
+		}
+	}
+}
+
+// callable reports whether a worker may have a tool of this name, or some that fit the
+// pattern.
+func (f *File) callable(name string) bool {
+	if strings.ContainsAny(name, `*?[\`) {
+		_, err := path.Match(name, "")
+		return err == nil
+	}
+	server, _, of := strings.Cut(name, tool.Separator)
+	_, known := f.servers[server]
+	return of && known || slices.Contains(placeTools, name)
+}
+
+// Asks are the tools, by names and patterns, that ask a person before each call.
+func (f *File) Asks() map[string]agent.Asking { return f.asks }
 
 // knownTools are the names that rules and bounds may mean.
 func (f *File) knownTools() []string {

@@ -1,0 +1,201 @@
+package activities
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// schemas are the tools' schemas that were read, which change seldom. The zero value has
+// none.
+type schemas struct {
+	mu   sync.Mutex
+	read map[[sha256.Size]byte]*schemaOfTool
+}
+
+// known are those of this process.
+var known schemas
+
+// schemaOfTool is a schema as it is checked. resolved is nil if it can't be.
+type schemaOfTool struct {
+	plain    []byte // as its reader writes it
+	resolved *jsonschema.Resolved
+	names    []string // of the arguments
+	open     bool     // to others, by what it says itself
+}
+
+const (
+	// maxSchemas is how many schemas are kept. Past it they are read again.
+	maxSchemas = 1024
+	// maxSteps bounds what it takes to check a call: some seconds.
+	maxSteps = 40_000_000
+	// maxFault is how long the model is told what is wrong, in bytes.
+	maxFault = 800
+)
+
+// faults says for each call of a reply how its arguments do not fit its tool's schema; nil if
+// all fit. It is found out before rules are matched: a name that a rule does not know, and
+// that the tool takes for another, would pass it by.
+func faults(spec *agent.Spec, parts []agent.Part) []string {
+	calls := (agent.Message{Parts: parts}).ToolCalls()
+	all, some := make([]string, len(calls)), false
+	for i, c := range calls {
+		if t, has := spec.Tool(c.Tool); has && c.Malformed == "" {
+			all[i] = fault(t, c.Arguments)
+			some = some || all[i] != ""
+		}
+	}
+	if !some {
+		return nil
+	}
+	return all
+}
+
+// fault says how arguments do not fit a tool's schema. Those of the runtime's own tools are
+// read by the runtime.
+func fault(t agent.ToolSpec, arguments json.RawMessage) string {
+	if t.By != "" && t.By != agent.ByClient || len(t.Input) == 0 {
+		return ""
+	}
+	s := known.of(t.Input)
+	if s.resolved == nil {
+		return ""
+	}
+	if fault := s.fault(arguments); fault != "" {
+		return "the arguments do not fit the tool's schema: " + agent.Cut(fault, maxFault, len(fault))
+	}
+	return ""
+}
+
+// judged reports whether a tool's arguments are held to a schema. A rule about the arguments
+// of one whose schema can't be read can't judge.
+func judged(t agent.ToolSpec) bool {
+	return len(t.Input) == 0 || known.of(t.Input).resolved != nil
+}
+
+func (s *schemaOfTool) fault(arguments json.RawMessage) string {
+	if len(bytes.TrimSpace(arguments)) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	var object map[string]any
+	switch err := json.Unmarshal(arguments, &object); {
+	case err != nil && json.Valid(arguments) && !bytes.HasPrefix(bytes.TrimSpace(arguments), []byte("{")), err == nil && object == nil:
+		return "they are not a JSON object"
+	case err != nil:
+		return err.Error() // a number that no float holds
+	}
+	if depth := agent.JSONDepth(arguments); agent.SchemaSteps(s.plain, depth) > maxSteps/parts(object) {
+		return "they have too many parts to be checked; make them shorter, or less nested"
+	}
+	if name, meant := s.disguise(object); name != "" {
+		return fmt.Sprintf("there is no argument %q; %s is meant, as it is written here", name, meant)
+	}
+	err := s.resolved.Validate(object)
+	if err == nil {
+		return ""
+	}
+	text := strings.TrimPrefix(err.Error(), "validating root: ")
+	if strings.Contains(text, "additional") && len(s.names) > 0 {
+		text += ". The arguments are: " + strings.Join(s.names, ", ")
+	}
+	return text
+}
+
+// disguise finds an argument whose name differs from a known one in nothing but the case of
+// letters, unless the schema says what others there may be: a program may take it for that.
+func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
+	if s.open {
+		return "", ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if slices.Contains(s.names, name) {
+			continue
+		}
+		if i := slices.IndexFunc(s.names, func(known string) bool { return strings.EqualFold(known, name) }); i >= 0 {
+			return name, s.names[i]
+		}
+	}
+	return "", ""
+}
+
+// parts is how many parts a value has that a schema looks at. Long texts count by their
+// length.
+func parts(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case string:
+		n += len(v) / 8
+	case []any:
+		for _, one := range v {
+			n += parts(one)
+		}
+	case map[string]any:
+		for name, one := range v {
+			n += parts(name) + parts(one)
+		}
+	}
+	return n
+}
+
+// of reads a schema, if nobody has.
+func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
+	sum := sha256.Sum256(raw)
+	s.mu.Lock()
+	read, ok := s.read[sum]
+	s.mu.Unlock()
+	if ok {
+		return read
+	}
+	read = readSchema(raw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read == nil || len(s.read) >= maxSchemas {
+		s.read = map[[sha256.Size]byte]*schemaOfTool{}
+	}
+	s.read[sum] = read
+	return read
+}
+
+func readSchema(raw json.RawMessage) *schemaOfTool {
+	s := &schemaOfTool{}
+	resolved, plain, err := resolveSchema(raw)
+	if err != nil {
+		return s
+	}
+	var top struct {
+		Properties map[string]any `json:"properties"`
+		Additional any            `json:"additionalProperties"`
+	}
+	_ = json.Unmarshal(plain, &top) // it was written by its reader
+	no, closed := top.Additional.(map[string]any)
+	closed = closed && len(no) == 1 && no["not"] != nil
+	s.plain, s.resolved, s.names = plain, resolved, slices.Sorted(maps.Keys(top.Properties))
+	s.open = top.Additional != nil && top.Additional != false && !closed
+	return s
+}
+
+func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, nil, err
+	}
+	plain, err := json.Marshal(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	if why := agent.Endless(plain); why != "" {
+		return nil, nil, errors.New(why)
+	}
+	resolved, err := schema.Resolve(nil)
+	return resolved, plain, err
+}

@@ -1,0 +1,95 @@
+package activities
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Arguments that do not fit the tool's schema are told apart before any rule is asked, in
+// words that a model can mend them by.
+func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
+	closed := `{"type":"object","properties":{"amount_eur":{"type":"number"},"iban":{"type":"string"}},"required":["amount_eur"],"additionalProperties":false}`
+	open := `{"type":"object","properties":{"amount_eur":{"type":"number"}}}`
+	for _, c := range []struct{ schema, arguments, says string }{
+		{closed, `{"amount_eur":5}`, ""},
+		{closed, `{"amount_eur":5,"note":1}`, `The arguments are: amount_eur, iban`},
+		{closed, `{"Amount_EUR":5,"amount_eur":1}`, `there is no argument "Amount_EUR"; amount_eur is meant`},
+		{closed, `{"amount_eur":"5"}`, `type: 5 has type "string", want "number"`},
+		{closed, `{}`, `missing properties`},
+		{closed, ``, `missing properties`},
+		{closed, `[]`, "not a JSON object"},
+		{closed, `null`, "not a JSON object"},
+		{closed, `{"amount_eur":1e400}`, "1e400"},
+		{open, `{"amount_eur":5,"note":1}`, ""},
+		{open, `{"Amount_EUR":5}`, "amount_eur is meant"},
+		{strings.Replace(open, `}}}`, `}},"additionalProperties":true}`, 1), `{"Amount_EUR":5}`, ""},
+		{`{"type":17}`, `{"Amount_EUR":5}`, ""}, // its rules judge nothing, see below
+		{``, `{"a":5}`, ""},
+	} {
+		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(c.schema)}, {Name: "other"}}}
+		call := func(tool string) agent.Part {
+			return agent.Part{Type: agent.PartCall, Call: &agent.ToolCall{Tool: tool, Arguments: json.RawMessage(c.arguments)}}
+		}
+		told := faults(spec, []agent.Part{{Type: agent.PartText}, call("other"), call("pay")})
+		if c.says == "" {
+			require.Nil(t, told, c.arguments)
+			continue
+		}
+		require.Len(t, told, 2)
+		require.Empty(t, told[0])
+		require.Contains(t, told[1], c.says, c.arguments)
+		require.Contains(t, told[1], "do not fit the tool's schema")
+		err := deniedBy(spec, ToolInput{}.of("pay", c.arguments))
+		require.ErrorIs(t, err, agent.Denied, "edited ones are held to it too")
+	}
+}
+
+func (in ToolInput) of(tool, arguments string) ToolInput {
+	in.Tool, in.Arguments = tool, json.RawMessage(arguments)
+	return in
+}
+
+// A rule about the arguments of a tool whose schema can't be read can't judge: it counts if it
+// asks or denies.
+func TestARuleCantJudgeByASchemaThatCantBeRead(t *testing.T) {
+	never := json.RawMessage(`{"required":["x"]}`)
+	for schema, counts := range map[string]bool{`{"type":17}`: true, `{"$ref":"#"}`: true, `{"type":"object"}`: false, ``: false} {
+		spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Input: json.RawMessage(schema)}}}
+		for do, want := range map[agent.Ruling]bool{agent.Ask: counts, agent.Deny: counts, agent.Allow: false} {
+			ok, err := matchesRule(spec, agent.Rule{Do: do, Arguments: never}, "pay", json.RawMessage(`{"a":1}`))
+			require.NoError(t, err)
+			require.Equal(t, want, ok, "%s %s", do, schema)
+		}
+	}
+}
+
+// A schema of references that lead on twice each would be checked for ever: a call of its tool
+// is refused at once. Schemas of trees are checked.
+func TestACheckIsBounded(t *testing.T) {
+	var bomb []string
+	for i := range 40 {
+		bomb = append(bomb, fmt.Sprintf(`"d%d":{"properties":{"a":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}}}`, i, i+1, i+1))
+	}
+	deep := strings.Repeat(`{"a":`, 40) + `{}` + strings.Repeat(`}`, 40)
+	hostile := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"$ref":"#/$defs/d0","$defs":{` + strings.Join(bomb, ",") + `,"d40":{}}}`)}
+	require.Contains(t, fault(hostile, json.RawMessage(deep)), "too many parts to be checked")
+	require.Empty(t, fault(hostile, json.RawMessage(`{"a":{"a":1}}`)))
+
+	tree := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"type":"object","properties":{"left":{"$ref":"#"},"right":{"$ref":"#"},"v":{"type":"integer"}},"additionalProperties":false}`)}
+	require.Empty(t, fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"v":2}}},"right":{"v":3}}`)))
+	require.NotEmpty(t, fault(tree, json.RawMessage(`{"left":{"v":1,"right":{"left":{"V":2}}},"right":{"v":3}}`)))
+
+	long := `{"text":"` + strings.Repeat("a", 1<<20) + `"}`
+	pattern := func(n int) agent.ToolSpec {
+		return agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"text":{"pattern":"` + strings.Repeat("(a|b)*", n) + `c"}}}`)}
+	}
+	require.Contains(t, fault(pattern(1_000), json.RawMessage(long)), "too many parts")
+	write := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"]}`)}
+	require.Empty(t, fault(write, json.RawMessage(`{"path":"a",`+long[1:])))
+}

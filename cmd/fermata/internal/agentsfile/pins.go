@@ -1,0 +1,59 @@
+package agentsfile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/lock"
+)
+
+// Lock is the lock file beside the agents file, by its name: fermata.lock beside
+// fermata.yaml. It is nil for a file that is none, such as a pipe: nothing lies beside that.
+func (f *File) Lock() *lock.File {
+	if info, err := os.Stat(f.Path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	base := filepath.Base(f.Path)
+	return lock.At(filepath.Join(f.Dir, strings.TrimSuffix(base, filepath.Ext(base))+".lock"))
+}
+
+// Pins keep the MCP servers to what was accepted, but for those that are unpinned.
+func (f *File) Pins() tool.Pins {
+	l := f.Lock()
+	if l == nil {
+		return nil
+	}
+	p := some{Pins: l}
+	for name, s := range f.servers {
+		if s.Unpinned {
+			p.free = append(p.free, name)
+		}
+	}
+	return p
+}
+
+// Pinned reports whether a server is kept to what was accepted.
+func (f *File) Pinned(server string) bool { return !f.servers[server].Unpinned }
+
+// Uses reports whether some agent uses an MCP server.
+func (f *File) Uses(server string) bool {
+	_, used := f.uses()
+	return slices.Contains(used, server)
+}
+
+// some holds all sources but some.
+type some struct {
+	tool.Pins
+	free []string
+}
+
+func (s some) Hold(source string, tools []agent.ToolSpec, words *string) ([]agent.ToolSpec, []tool.Change, error) {
+	if slices.Contains(s.free, source) {
+		return tools, nil, nil
+	}
+	return s.Pins.Hold(source, tools, words)
+}

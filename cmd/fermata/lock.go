@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/lock"
+)
+
+// locking looks at what MCP servers have changed, and accepts it.
+type locking struct {
+	*cli
+	agents string
+	accept bool
+	file   *agentsfile.File
+	lock   *lock.File
+}
+
+// lockLine is a tool in the output of lock --json, or what a server says of its tools: then
+// Tool is the server's name. State is fits, new, changed or unpinned.
+type lockLine struct {
+	V      int    `json:"v"`
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	State  string `json:"state"`
+	Digest string `json:"digest"`
+	Text   string `json:"text"`
+}
+
+func (c *cli) lockCommand() *cobra.Command {
+	l := &locking{cli: c}
+	cmd := &cobra.Command{
+		Use:   "lock [SERVER | TOOL=DIGEST ...]",
+		Short: "Show what MCP servers have changed of their tools, and accept it",
+		Long: `A worker writes down what an MCP server lists when it is first used: fermata.lock
+beside fermata.yaml has a digest of each tool's name, description and schema, and
+of what the server says of its tools. A tool that is new or not as it was is left
+out of runs. Lock asks the servers of the agents file and shows such tools. With
+--accept it takes what they list now: read it first, since models will.
+
+A server that lists its tools only to who has signed in is not seen from here.
+Its tools are accepted as TOOL=DIGEST, which the worker's log has.`,
+		Example: `  fermata lock
+  fermata lock --accept tickets
+  fermata lock --accept crm__find=sha256:9b1f…`,
+		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&l.agents, "agents", "f", "", "agents file (default \"fermata.yaml\")")
+	flags.BoolVar(&l.accept, "accept", false, "accept what the servers list now")
+	c.jsonFlag(cmd, "print one JSON object a tool that differs")
+	return cmd
+}
+
+func (l *locking) run(ctx context.Context, args []string) (err error) {
+	if l.file, err = agentsFile(ctx, l.agents); err != nil {
+		return err
+	}
+	if l.file == nil {
+		return noAgents()
+	}
+	if l.lock = l.file.Lock(); l.lock == nil {
+		return agent.Errorf(agent.InvalidInput, "%s is no file that something could lie beside: nothing is pinned", l.file.Path)
+	}
+	var servers []string
+	for _, arg := range args {
+		name, digest, one := strings.Cut(arg, "=")
+		switch {
+		case !one:
+			servers = append(servers, name)
+			continue
+		case !l.accept:
+			return agent.Errorf(agent.InvalidInput, "%s is to be accepted: add --accept", arg)
+		}
+		if server, _, _ := strings.Cut(name, tool.Separator); !l.file.Uses(server) {
+			return l.unknown(server)
+		}
+		if err := l.lock.AcceptOne(name, digest); err != nil {
+			return err
+		}
+		l.print("accepted %s", name)
+	}
+	if len(args) > 0 && len(servers) == 0 {
+		return nil
+	}
+	for _, name := range servers {
+		if !l.file.Uses(name) {
+			return l.unknown(name)
+		}
+	}
+	return l.look(ctx, servers)
+}
+
+func (l *locking) unknown(server string) error {
+	return agent.Errorf(agent.InvalidInput, "no agent of %s uses an MCP server %q", l.file.Path, server)
+}
+
+// look asks the servers, all if none is named, and accepts what they list or says that
+// somebody has to.
+func (l *locking) look(ctx context.Context, servers []string) error {
+	var differ []string
+	for _, s := range l.file.AskServers(ctx) {
+		if len(servers) > 0 && !slices.Contains(servers, s.Name) || !l.file.Pinned(s.Name) {
+			continue
+		}
+		if s.Err != nil {
+			return s.Err
+		}
+		if s.SignIn {
+			l.note("fermata: %s lists its tools to who has signed in: accept them as TOOL=DIGEST, which the worker's log has", s.Name)
+			continue
+		}
+		lines, err := l.lines(s)
+		if err != nil {
+			return err
+		}
+		for _, line := range lines {
+			l.show(line)
+		}
+		switch {
+		case len(lines) == 0:
+		case l.accept:
+			if err := l.lock.Accept(s.Name, s.Listed, s.Words); err != nil {
+				return err
+			}
+		default:
+			differ = append(differ, s.Name)
+		}
+	}
+	if len(differ) > 0 {
+		return agent.Errorf(agent.NotSetUp, "not accepted in %s: what %s lists; read it, then run fermata lock --accept", filepath.Base(l.lock.Path()), strings.Join(differ, ", "))
+	}
+	return nil
+}
+
+// lines are what differs of a server; all that it lists if it was never used.
+func (l *locking) lines(s agentsfile.ServerState) (lines []lockLine, err error) {
+	changes, was, err := l.lock.Look(s.Name, s.Listed, &s.Words)
+	if err != nil {
+		return nil, err
+	}
+	if !was {
+		for _, t := range s.Listed {
+			changes = append(changes, tool.Change{Name: t.Name, New: true, Digest: lock.Digest(t)})
+		}
+	}
+	for _, c := range changes {
+		line := lockLine{V: agent.Version, Server: s.Name, Tool: c.Name, State: "changed", Digest: c.Digest, Text: s.Words}
+		if c.New {
+			line.State = "new"
+		}
+		if !was {
+			line.State = "unpinned"
+		}
+		if i := slices.IndexFunc(s.Listed, func(t agent.ToolSpec) bool { return t.Name == c.Name }); i >= 0 {
+			line.Text = s.Listed[i].Description + "\n" + string(s.Listed[i].Input)
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// show prints what a model will read, without what could steer a terminal.
+func (l *locking) show(line lockLine) {
+	if l.json {
+		l.line(line)
+		return
+	}
+	l.print("%s  %s\n  %s", story.Clean(line.Tool), line.State, strings.ReplaceAll(strings.TrimSpace(story.Clean(line.Text)), "\n", "\n  "))
+}
+
+// checkPins says which tools of a server runs go without.
+func (d *doctor) checkPins(s agentsfile.ServerState) {
+	l := d.file.Lock()
+	switch {
+	case s.Err != nil || s.SignIn:
+		return
+	case l == nil || !d.file.Pinned(s.Name):
+		d.found("lock", fine, s.Name+" is not pinned: its tools are taken as they are each time", "")
+		return
+	}
+	changes, was, err := l.Look(s.Name, s.Listed, &s.Words)
+	switch {
+	case err != nil:
+		d.failed("lock", err, "")
+	case !was:
+		d.found("lock", fine, fmt.Sprintf("%s is pinned in %s when it is first used", s.Name, filepath.Base(l.Path())), "")
+	case len(changes) == 0:
+		d.found("lock", fine, s.Name+" is as it was accepted", "")
+	default:
+		var names []string
+		for _, c := range changes {
+			names = append(names, story.Line(c.Name, 64))
+		}
+		d.found("lock", warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
+	}
+}

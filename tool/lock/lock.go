@@ -1,0 +1,178 @@
+package lock
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// File is a lock file. It need not exist: the first source that is held makes it. It is read
+// anew each time, so that what somebody accepts counts at once. Its methods may be called
+// from many goroutines, and from many processes of one machine.
+type File struct {
+	path string
+	mu   sync.Mutex
+}
+
+// At is the lock file of a path, in a directory that is there.
+func At(path string) *File { return &File{path: path} }
+
+// Path is where the file lies.
+func (f *File) Path() string { return f.path }
+
+var _ tool.Pins = (*File)(nil)
+
+// pins are what a file says. V is 1.
+type pins struct {
+	V       int               `json:"v"`
+	Sources map[string]source `json:"sources"`
+}
+
+// source is what is pinned of a source: digests of its tools by their full names, and of what
+// it says of them.
+type source struct {
+	Instructions string            `json:"instructions,omitempty"`
+	Tools        map[string]string `json:"tools"`
+}
+
+// unknown reports whether a source was not used so far. One that has only listed the tool to
+// sign in with was not.
+func (s source) unknown(name string) bool {
+	for t := range s.Tools {
+		if t != signIn(name) {
+			return false
+		}
+	}
+	return true
+}
+
+func signIn(source string) string { return source + tool.Separator + tool.SignIn }
+
+// Hold returns the tools that are as they were pinned, and what differs. The first time it
+// pins all. See [tool.Pins].
+func (f *File) Hold(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change, err error) {
+	p, err := f.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	if first, was := p.Sources[name]; first.unknown(name) && !(was && pinned(tools, nil).unknown(name)) {
+		if err := f.change(func(p *pins) {
+			was := p.Sources[name]
+			if !was.unknown(name) { // another process was faster
+				return
+			}
+			now := pinned(tools, words)
+			if words == nil { // they were pinned when it listed what to sign in with
+				now.Instructions = was.Instructions
+			}
+			p.Sources[name] = now
+		}); err != nil {
+			return nil, nil, err
+		}
+		if p, err = f.read(); err != nil {
+			return nil, nil, err
+		}
+	}
+	kept, changes = p.Sources[name].compare(name, tools, words)
+	return kept, changes, nil
+}
+
+// Look returns what [File.Hold] would say, and writes nothing. Pinned reports whether the
+// source was used before.
+func (f *File) Look(name string, tools []agent.ToolSpec, words *string) (changes []tool.Change, was bool, err error) {
+	p, err := f.read()
+	if err != nil || p.Sources[name].unknown(name) {
+		return nil, false, err
+	}
+	_, changes = p.Sources[name].compare(name, tools, words)
+	return changes, true, nil
+}
+
+// Accept pins all that a source lists, and forgets what it does not list any more.
+func (f *File) Accept(name string, tools []agent.ToolSpec, words string) error {
+	return f.change(func(p *pins) { p.Sources[name] = pinned(tools, &words) })
+}
+
+// AcceptOne pins one tool, or what a source says if the name is that of the source, as its
+// digest has it: one that only a worker sees is accepted so. Errors are [agent.InvalidInput].
+func (f *File) AcceptOne(name, digest string) error {
+	if raw, err := hex.DecodeString(strings.TrimPrefix(digest, digestPrefix)); err != nil || len(raw) != sha256.Size || !strings.HasPrefix(digest, digestPrefix) {
+		return agent.Errorf(agent.InvalidInput, "%q is no digest; it is sha256: and 64 hex digits, as a worker's log has it", digest)
+	}
+	of, _, isTool := strings.Cut(name, tool.Separator)
+	return f.change(func(p *pins) {
+		s := p.Sources[of]
+		if s.Tools == nil {
+			s.Tools = map[string]string{}
+		}
+		if isTool {
+			s.Tools[name] = digest
+		} else {
+			s.Instructions = digest
+		}
+		p.Sources[of] = s
+	})
+}
+
+func pinned(tools []agent.ToolSpec, words *string) source {
+	s := source{Tools: map[string]string{}}
+	for _, t := range tools {
+		s.Tools[t.Name] = Digest(t)
+	}
+	if words != nil && *words != "" {
+		s.Instructions = digestOf(*words)
+	}
+	return s
+}
+
+// compare tells what a source lists now from what is pinned. Tools that are gone are none of
+// anybody's business.
+func (s source) compare(name string, tools []agent.ToolSpec, words *string) (kept []agent.ToolSpec, changes []tool.Change) {
+	for _, t := range tools {
+		was, known := s.Tools[t.Name]
+		switch now := Digest(t); {
+		case was == now || t.Name == signIn(name) && !known:
+			kept = append(kept, t)
+		default:
+			changes = append(changes, tool.Change{Name: t.Name, New: !known, Digest: now})
+		}
+	}
+	if words != nil && *words != "" && digestOf(*words) != s.Instructions {
+		changes = append(changes, tool.Change{Name: name, New: s.Instructions == "", Digest: digestOf(*words)})
+	}
+	return kept, changes
+}
+
+// Digest is that of a tool's name, its description, its schema, and whether it says that it
+// only reads: "sha256:" and 64 hex digits. The order of members in the schema is no part of
+// it.
+func Digest(t agent.ToolSpec) string {
+	var schema any
+	d := json.NewDecoder(strings.NewReader(string(t.Input)))
+	d.UseNumber()
+	if d.Decode(&schema) != nil {
+		schema = string(t.Input)
+	}
+	return digestOf(map[string]any{"name": t.Name, "description": t.Description, "input": schema, "read_only": t.ReadOnly})
+}
+
+const digestPrefix = "sha256:"
+
+func digestOf(v any) string {
+	raw, _ := json.Marshal(v) // texts, and what was JSON
+	sum := sha256.Sum256(raw)
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+// Sources are the sources that were used, in the order of their names.
+func (f *File) Sources() ([]string, error) {
+	p, err := f.read()
+	return slices.Sorted(maps.Keys(p.Sources)), err
+}

@@ -75,6 +75,7 @@ func (d *Deeds) Register(r durable.Registry) {
 	CallTool.Handle(r, inLane(of[ToolInput](d.Slots[ToolLane]), d.callTool))
 	AskModel.Handle(r, inLane(func(in AskInput) *Slots { return d.Slots[cmp.Or(in.Lane, ModelLane)] }, d.askModel))
 	Lease.Handle(r, d.lease)
+	Fetch.Handle(r, d.fetch)
 	Gather.Handle(r, d.gather)
 	Tick.Handle(r, d.tick)
 }

@@ -138,7 +138,8 @@ type ShareReport struct {
 
 // GrantOrder is what a run tells one below it of what that may use (wire §10).
 type GrantOrder struct {
-	Run string `json:"run,omitempty"` // the receiver's
+	Run  string `json:"run,omitempty"`  // the receiver's
+	From string `json:"from,omitempty"` // the sender's run
 	// Granted is all that was ever granted; [NotBounded] where no limit above counts.
 	Granted Amounts `json:"granted"`
 	// Recall asks for what was not used.

@@ -34,7 +34,8 @@ type Parent struct {
 
 // HoldOrder passes a verb on from a run to one below it (wire §10).
 type HoldOrder struct {
-	Run string `json:"run"` // the receiver's
+	Run  string `json:"run"`  // the receiver's
+	From string `json:"from"` // the sender's run
 	// Verb is pause, interrupt, resume, stop or cancel.
 	Verb Verb `json:"verb"`
 	// Own tells that the parent's model means this run alone; else Held are all the
@@ -52,7 +53,8 @@ type HoldOrder struct {
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// ChildReport is what a run tells the one above it (wire §10).
+// ChildReport is what a run tells the one above it (wire §10). How it ended is not in it: the
+// run above asks Temporal.
 type ChildReport struct {
 	Run     string `json:"run"` // the receiver's
 	Session string `json:"session"`
@@ -63,9 +65,8 @@ type ChildReport struct {
 	Met *Heard `json:"met,omitempty"`
 	// Share is what the sender uses of what limits bound.
 	Share *ShareReport `json:"share,omitempty"`
-	// Suspension is set where the sender rests, Outcome where it has ended.
+	// Suspension is set where the sender rests.
 	Suspension *SuspensionNote `json:"suspension,omitempty"`
-	Outcome    *Outcome        `json:"outcome,omitempty"`
 }
 
 // Node is a run in a tree (wire §5). Its truth is in its own run: Heard says how

@@ -203,7 +203,7 @@ func (s *mortalStep) ExecuteActivity(ctx context.Context, in *interceptor.Execut
 	defer context.AfterFunc(s.m.alive, cancel)() // what else is under way in the process ends with it
 	info := activity.GetInfo(ctx)
 	name := info.ActivityType.Name
-	if beside := name == activities.Lease.Name || name == activities.Gather.Name; beside || !s.m.crash.begin(name) {
+	if beside := name == activities.Lease.Name || name == activities.Gather.Name || name == activities.Fetch.Name; beside || !s.m.crash.begin(name) {
 		return s.Next.ExecuteActivity(ctx, in)
 	}
 	if s.m.crash.When == Before {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -23,6 +24,13 @@ type registry struct {
 	client.Client
 	asked atomic.Int64
 }
+
+// GetWorkflow finds nothing.
+func (r *registry) GetWorkflow(context.Context, string, string) client.WorkflowRun { return forgotten{} }
+
+type forgotten struct{ client.WorkflowRun }
+
+func (forgotten) Get(context.Context, any) error { return serviceerror.NewNotFound("forgotten") }
 
 func (r *registry) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	r.asked.Add(1)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -76,7 +77,7 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
 		}
-		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: info.FirstRunID, Start: in, Brief: brief(in), Birth: birth, Err: err})
+		r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Start: in, Brief: brief(in), Birth: birth, Err: err})
 	}
 	// An update that came with the first task runs as soon as it has a handler: not
 	// before the run is what it is.

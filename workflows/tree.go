@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"errors"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -55,7 +54,7 @@ func (r *run) startChild(ctx workflow.Context, e loop.StartChild) {
 	r.when(f, func() {
 		o := agent.Outcome{}
 		if err := f.Get(ctx, &o); err != nil {
-			o = outcomeOf(err)
+			o = activities.OutcomeOf(err)
 		}
 		o.Session = e.Session
 		r.take(loop.ChildEnded{Session: e.Session, Outcome: &o})
@@ -67,30 +66,6 @@ func (r *run) take(in loop.Input) {
 	if !r.over {
 		r.must(in)
 	}
-}
-
-// outcomeOf finds the Outcome in what a child workflow failed with (wire §6), or
-// makes one where the child had no chance to.
-func outcomeOf(err error) agent.Outcome {
-	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.Failed, Reason: string(agent.ChildFailed)}
-	var app *temporal.ApplicationError
-	var cancelled *temporal.CanceledError
-	var terminated *temporal.TerminatedError
-	var timeout *temporal.TimeoutError
-	switch {
-	case errors.As(err, &app) && app.Details(&o) == nil:
-	case errors.As(err, &cancelled):
-		if cancelled.Details(&o) != nil {
-			o.Status, o.Reason = agent.Cancelled, agent.ReasonRequested
-		}
-	case errors.As(err, &terminated):
-		o.Status, o.Reason = agent.Cancelled, agent.ReasonTerminated
-	case errors.As(err, &timeout):
-		o.Reason = agent.ReasonTimedOut
-	default:
-		o.Error = agent.Errorf(agent.ChildFailed, "%w", err)
-	}
-	return o
 }
 
 // tell sends a signal to another run, and does something when that is known to
@@ -159,16 +134,30 @@ func (r *run) isGone(ctx workflow.Context, other agent.Parent) durable.Future[ag
 	}, other)
 }
 
-// lookAfter looks whether a child is gone without having told so.
+// lookAfter fetches how a child has ended that is gone. One that has said so is closed by
+// the server a moment later: the step for that is tried again for a while.
 func (r *run) lookAfter(ctx workflow.Context, e loop.LookAfter) {
-	await(ctx, r, r.isGone(ctx, agent.Parent{Session: e.Session, Run: e.Run}), func(end agent.Status, err *agent.Error) loop.Input {
-		if end == "" || err != nil {
+	in := activities.FetchInput{Session: e.Session, Run: e.Run, Ending: e.Ending}
+	ended := func(o *agent.Outcome, err *agent.Error) loop.Input {
+		if o == nil || err != nil { // it lives, or nobody can tell: there are more looks
 			return nil
 		}
-		return loop.ChildEnded{Session: e.Session, Outcome: &agent.Outcome{
-			V: agent.Version, Type: "outcome", Session: e.Session, Run: e.Run, Status: end, Reason: "ended without a report",
-		}}
-	})
+		return loop.ChildEnded{Session: e.Session, Outcome: o}
+	}
+	if e.Ending {
+		start(ctx, r, step[activities.FetchInput, *agent.Outcome]{do: activities.Fetch, in: in, options: fetching, lane: activities.StoreLane}, ended)
+		return
+	}
+	await(ctx, r, activities.Fetch.StartLocal(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: 5 * time.Second, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}, in), ended)
+}
+
+// fetching are the options of the step that waits for a child's end: the child waits at most
+// [lastReportTime] before it closes.
+var fetching = workflow.ActivityOptions{
+	StartToCloseTimeout: 10 * time.Second, ScheduleToCloseTimeout: 2 * lastReportTime,
+	RetryPolicy: &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 5 * time.Second},
 }
 
 // fold makes the handoff of what is known, what the model said, and what the runs

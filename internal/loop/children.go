@@ -33,8 +33,10 @@ type Child struct {
 	Seq        int64                 `json:"seq,omitempty"` // of its last report
 	Heard      time.Time             `json:"heard"`
 	// Alone means that it began under an earlier execution of this run: its end is known
-	// only if it tells of it, or is looked for.
+	// only if it is looked for, also when it tells of it.
 	Alone bool `json:"alone,omitempty"`
+	// Ending means that it has told of its end, which is being looked for.
+	Ending bool `json:"ending,omitempty"`
 	// Owed is what it has to be told when it has begun.
 	Owed []agent.HoldOrder `json:"owed,omitempty"`
 	// Outcome is set when it has ended.
@@ -260,7 +262,7 @@ func (c *Children) granted(session string) {
 // carried takes that a new execution has begun: nobody tells of a child's end but itself.
 func (c *Children) carried(at time.Time) {
 	for i := range c.List {
-		c.List[i].Alone = c.List[i].live()
+		c.List[i].Alone, c.List[i].Ending = c.List[i].live(), false
 	}
 	c.LookAt = at.Add(leaseFirst)
 }
@@ -276,6 +278,9 @@ func (c Children) lookDue() time.Time {
 	}
 	return c.LookAt
 }
+
+// lookSoon lets the run look again soon, whatever a look finds that is under way.
+func (c *Children) lookSoon(at time.Time) { c.LookAt = at.Add(leaseFirst) }
 
 // looked sets when to look again, ever more seldom.
 func (c *Children) looked(began, at time.Time) {
@@ -314,7 +319,7 @@ func (s *step) childStarted(in ChildStarted) error {
 	return nil
 }
 
-// childEnded learns of a child's end, by its result or by its own report: the first counts.
+// childEnded learns of a child's end from Temporal: by its result, or by a look at it.
 func (s *step) childEnded(session string, o *agent.Outcome) error {
 	i := s.Children.find(session)
 	if i < 0 || !s.Children.List[i].live() {
@@ -336,11 +341,28 @@ func (s *step) childGone(i int, o *agent.Outcome) {
 	s.Children.keep() // what was waited for is told
 }
 
+// endTold looks after a child that says that it has ended: a signal may be forged, and
+// Temporal is asked how the run ended that this one has started. Of a child that began in
+// this execution Temporal tells by itself.
+func (s *step) endTold(i int) error {
+	c := &s.Children.List[i]
+	if !c.Alone || c.Ending {
+		return s.refuse("the end of %s is looked for already", c.Session)
+	}
+	c.Ending = true
+	s.Children.lookSoon(s.At)
+	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
+	return nil
+}
+
 // reported takes what a child says of itself.
 func (s *step) reported(r agent.ChildReport) error {
 	i := s.Children.find(r.Session)
 	if r.Run != s.Run {
 		return s.refuse("a report of %s is for run %s", r.Session, r.Run)
+	}
+	if i >= 0 && (r.From == "" || r.From != s.Children.List[i].Run) {
+		return s.refuse("a report of %s is from run %s, which is not the one that was started", r.Session, r.From)
 	}
 	if !r.Status.Known() {
 		return s.refuse("a report of %s has a status that is not known", r.Session)
@@ -354,9 +376,8 @@ func (s *step) reported(r agent.ChildReport) error {
 	case live && r.Met != nil:
 		s.metBelow(i, *r.Met)
 		return nil
-	case live && r.Outcome != nil: // nothing is told after it
-		s.childGone(i, r.Outcome)
-		return nil
+	case live && r.Status.Ended(): // nothing is told after it
+		return s.endTold(i)
 	case news && !s.Children.List[i].follows(r.Seq):
 		return nil
 	case !live || !s.Children.List[i].follows(r.Seq):

@@ -76,10 +76,10 @@ func TestBackgroundNeedsLifecycle(t *testing.T) {
 }
 
 // No report makes a run deaf to those that come after it: one with a number that the child
-// does not come to is not believed, and an end is heard whatever was told before.
+// does not come to is not believed.
 func TestNoReportMakesDeaf(t *testing.T) {
 	report := func(seq int64, status agent.Status) agent.ChildReport {
-		return agent.ChildReport{Run: "r", Session: "s/b-1", Seq: seq, Status: status}
+		return agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: seq, Status: status}
 	}
 	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 	for _, seq := range []int64{math.MaxInt64, 1 << 60, math.MinInt64, 0} {
@@ -91,11 +91,63 @@ func TestNoReportMakesDeaf(t *testing.T) {
 	require.Equal(t, agent.Suspended, p.state.Children.List[0].Status)
 	p.step(Reported{Report: report(1<<30, agent.Running)}) // forged, and not to be told from a true one
 	require.NoError(t, p.wrong)
-	end := report(50, agent.Completed)
-	end.Outcome, end.Share = &agent.Outcome{Status: agent.Completed, Text: "yes"}, &agent.ShareReport{Spent: agent.Tally{Agents: 1, Turns: 3}}
-	p.step(Reported{Report: end})
+	p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.Completed, Text: "yes"}})
 	require.NoError(t, p.wrong)
 	require.Equal(t, "yes", p.state.Children.List[0].Outcome.Text)
+}
+
+// A report counts only if it is from the run that this one has started, and an order only from
+// the run that started this one.
+func TestWhatOtherRunsTellIsRefused(t *testing.T) {
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`)
+	for _, from := range []string{"", "another run"} {
+		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.Suspended}})
+		require.ErrorIs(t, p.wrong, agent.Stale, "before it has begun")
+	}
+	p.lines(`child-started s/b-1`)
+	for _, from := range []string{"", "another run"} {
+		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: from, Seq: 9, Status: agent.Suspended}})
+		require.ErrorIs(t, p.wrong, agent.Stale)
+		require.Equal(t, agent.Running, p.state.Children.List[0].Status)
+	}
+	for _, from := range []string{"", "another run"} {
+		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":5}}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
+		p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: from, Verb: agent.Cancel}})
+		require.ErrorIs(t, p.wrong, agent.Stale)
+		p.step(Granted{Order: agent.GrantOrder{Run: "r", From: from, Granted: agent.Amounts{agent.ResourceTokens: 9}}})
+		require.ErrorIs(t, p.wrong, agent.Stale)
+	}
+	root := played(t, `begin go`, `opened {}`)
+	root.step(Ordered{Order: agent.HoldOrder{Run: "r", Verb: agent.Cancel}})
+	require.ErrorIs(t, root.wrong, agent.Stale, "nobody started it")
+}
+
+// That a child says that it has ended is no result: Temporal is asked, once, for a child that
+// began in an earlier execution, and tells by itself of the others.
+func TestTheEndOfAChildIsFetched(t *testing.T) {
+	end := Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 50, Status: agent.Completed}}
+	p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
+	p.step(end)
+	require.ErrorIs(t, p.wrong, agent.Stale)
+	require.True(t, p.state.Children.List[0].live())
+	p.state.Children.carried(p.now)
+	looks := func() (n int) {
+		next, effects, err := Step(p.state, Moment{At: p.now, Revision: Revision}, end)
+		if err == nil {
+			p.state = next
+		}
+		for _, e := range effects {
+			if e, ok := e.(LookAfter); ok {
+				require.Equal(t, LookAfter{Session: "s/b-1", Run: "run of s/b-1", Ending: true}, e)
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 1, looks())
+	require.Equal(t, 0, looks(), "it is looked for")
+	require.True(t, p.state.Children.List[0].live())
+	require.Equal(t, p.now.Add(leaseFirst), p.state.Children.lookDue(), "and again if that finds nothing")
 }
 
 // A decision is passed on to what can be a run below, and to nothing else in the namespace.

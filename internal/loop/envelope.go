@@ -55,15 +55,15 @@ func (c Child) envelope() envelope {
 
 // kept is what a run keeps of a child's outcome: the handoff only if one will be made of it.
 func (s *step) kept(o *agent.Outcome) *agent.Outcome {
-	kept := brief(o)
+	kept := Brief(o)
 	if kept.Handoff != nil && s.End.Stopping == nil {
 		kept.Text, kept.Handoff = fit(kept.Handoff.Summary, maxChildText), nil
 	}
 	return kept
 }
 
-// brief is an outcome as it is told to a run above that does not wait for it.
-func brief(o *agent.Outcome) *agent.Outcome {
+// Brief is an outcome as a run above keeps it that has not waited for it.
+func Brief(o *agent.Outcome) *agent.Outcome {
 	b := *o
 	b.Type, b.Status, b.Reason = "outcome", fit(b.Status, postFrame), fit(b.Reason, maxName)
 	b.Text, b.Tools, b.Suspension, b.Error = fit(b.Text, maxChildText), nil, nil, coded(b.Error)

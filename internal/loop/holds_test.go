@@ -50,7 +50,7 @@ func TestInventedNumbersOfHolds(t *testing.T) {
 	for _, n := range []int{math.MaxInt, 2_000_000, 0, -1} {
 		met := agent.Heard{Session: "s", N: n}
 		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}]}`, `calls subagent__b {"task":"one"}`, `child-started s/b-1`)
-		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Status: agent.Running, Met: &met}})
+		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.Running, Met: &met}})
 		require.ErrorIs(t, p.wrong, agent.Stale, n)
 		p.lines(`interrupt {}`)
 		require.Equal(t, 1, p.state.Numbers.Hold, n)
@@ -76,7 +76,7 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 		{Verb: agent.Resume, Heard: []agent.Heard{{Session: "s", N: -1}}},
 	} {
 		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		o.Run = p.state.Run
+		o.Run, o.From = p.state.Run, "r0"
 		p.step(Ordered{Order: o})
 		require.ErrorIs(t, p.wrong, agent.Stale)
 	}
@@ -86,7 +86,7 @@ func TestInventedNumbersInAnOrder(t *testing.T) {
 // one that nobody could lift, nor ever more of them.
 func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 	held := func(from agent.HoldFrom, session string, n int) agent.HoldOrder {
-		return agent.HoldOrder{Verb: agent.Pause, Held: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.Pause}}}
+		return agent.HoldOrder{Run: "r", From: "r0", Verb: agent.Pause, Held: []agent.Hold{{ID: agent.HoldID(n), From: from, Session: session, Verb: agent.Pause}}}
 	}
 	begin := func() *player {
 		return played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
@@ -109,7 +109,7 @@ func TestAnOrderLaysHoldsFromAboveAlone(t *testing.T) {
 		require.ErrorIs(t, p.wrong, agent.Stale)
 	}
 	require.Empty(t, p.state.Holds)
-	p.step(Ordered{Order: agent.HoldOrder{Verb: "begin", Own: true}})
+	p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: "r0", Verb: "begin", Own: true}})
 	require.ErrorIs(t, p.wrong, agent.Stale, "no verb of an order")
 
 	p = played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"heard":[{"session":"s/a-1","n":9223372036854775807},{"session":"other","n":3},{"session":"s","n":4}],"held":[{"id":"h-4","session":"s","verb":"pause"}]}`)
@@ -135,7 +135,7 @@ func TestAnOrderFromAboveIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, verb := range []agent.Verb{agent.Stop, agent.Cancel, agent.Pause, agent.Interrupt} {
 		p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
-		p.step(Ordered{Order: agent.HoldOrder{Verb: verb, Own: verb.Strength() < agent.Stop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
+		p.step(Ordered{Order: agent.HoldOrder{Run: "r", From: "r0", Verb: verb, Own: verb.Strength() < agent.Stop.Strength(), By: long, Reason: long, Grace: math.MaxInt64, Deadline: math.MaxInt64}})
 		require.NoError(t, p.wrong)
 		tail := p.state.Log
 		p.state.Log = Log{}

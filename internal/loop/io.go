@@ -315,8 +315,12 @@ type (
 		Session string
 		Command agent.Command
 	}
-	// LookAfter asks for [ChildEnded] where a child is gone.
-	LookAfter struct{ Session, Run string }
+	// LookAfter asks for [ChildEnded] where a child is gone. Ending means that it has said so,
+	// and is waited for.
+	LookAfter struct {
+		Session, Run string
+		Ending       bool
+	}
 	// Lease asks for [Leased].
 	Lease struct{ Parent agent.Parent }
 	// Acknowledge answers the verb that was just said.

@@ -290,7 +290,7 @@ func TestClaimsOfASubAgentAreBounded(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := begin()
-			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Status: agent.Running, Share: &r}})
+			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Status: agent.Running, Share: &r}})
 			k := p.state.reckon()
 			require.LessOrEqual(t, k.left(agent.ResourceTokens), int64(1000))
 			require.GreaterOrEqual(t, k.spent(agent.ResourceTokens), int64(0))
@@ -314,7 +314,7 @@ func TestTalliesOfOutcomesAreBounded(t *testing.T) {
 	} {
 		p := played(t, `begin go`, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":{"agents":3,"tokens":1000}}`, `calls subagent__b {"task":"one","background":true}`, `child-started s/b-1`)
 		spent := p.state.spentAmounts()
-		p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Seq: 9, Status: agent.Completed, Outcome: &agent.Outcome{Status: agent.Completed, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}}})
+		p.step(ChildEnded{Session: "s/b-1", Outcome: &agent.Outcome{Status: agent.Completed, Usage: tree.Usage, Cost: tree.Cost, Tree: tree}})
 		require.NoError(t, p.wrong)
 		for r := range agent.Resources {
 			require.GreaterOrEqual(t, p.state.spentAmounts()[r], spent[r], "%v: %s", tree, r)
@@ -332,10 +332,10 @@ func TestAGrantNamesItsRun(t *testing.T) {
 	p := played(t, `born {"parent":{"session":"s","run":"r0"},"depth":1,"grant":{"tokens":20,"turns":-1,"cost_usd":-1,"agents":1,"wall_clock":-1},"levels":7}`, `opened {"tools":["add"],"toolset":[{"name":"add"}]}`)
 	more := agent.Amounts{-1, math.MaxInt64, -1, 10_000, -1}
 	for _, run := range []string{"", "r0", "other"} {
-		p.step(Granted{Order: agent.GrantOrder{Run: run, Granted: more}})
+		p.step(Granted{Order: agent.GrantOrder{Run: run, From: p.state.Parent.Birth.Parent.Run, Granted: more}})
 		require.ErrorIs(t, p.wrong, agent.Stale, run)
 	}
-	p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: more}})
+	p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, From: p.state.Parent.Birth.Parent.Run, Granted: more}})
 	require.NoError(t, p.wrong)
 	require.Equal(t, int64(agent.MaxAmount), p.state.Ledger.Above.Granted[agent.ResourceTokens])
 }
@@ -380,7 +380,7 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		`born {"parent":{"session":"s","run":"r"},"depth":1,"grant":{"tokens":1000,"turns":90,"cost_usd":5000000,"agents":9,"wall_clock":-1},"levels":7}`: `{}`,
 	} {
 		p := played(t, begin, `opened {"agents":[{"agent":"b"}],"lifecycle":true,"limits":`+limits+`,"price":{"input":1}}`)
-		p.step(Granted{Order: agent.GrantOrder{Run: p.state.Run, Granted: all(math.MaxInt64)}})
+		p.step(Granted{Order: agent.GrantOrder{Run: "r", From: "r", Granted: all(math.MaxInt64)}})
 		most := p.state.reckon()
 		const one = `subagent__b {"task":"x","background":true}`
 		p.lines("calls " + one + " | " + one + " | " + one + " | " + one)
@@ -390,7 +390,7 @@ func TestClaimedGrantsNeverOverflow(t *testing.T) {
 		require.Len(t, p.state.Children.List, 4)
 		for n, c := range p.state.Children.List {
 			share := agent.ShareReport{Granted: all(math.MaxInt64), Returned: all(math.MaxInt64 / 2), Wants: all(math.MaxInt64), Rests: all(math.MaxInt64)}
-			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: c.Session, Status: agent.Running, Share: &share}})
+			p.step(Reported{Report: agent.ChildReport{Run: "r", Session: c.Session, From: c.Run, Status: agent.Running, Share: &share}})
 			require.NoError(t, p.wrong)
 			k := p.state.reckon()
 			for r := range agent.ResourceTime {

@@ -50,6 +50,9 @@ func (p *Parent) born(b *agent.Birth) { p.Birth = b }
 // bound remembers which tools are beyond the run, and which rules its sub-agents inherit.
 func (p *Parent) bound(beyond []string, rules []agent.Rule) { p.Beyond, p.Inherited = beyond, rules }
 
+// is reports whether a run is the parent.
+func (p Parent) is(run string) bool { return p.Birth != nil && p.Birth.Parent.Run == run }
+
 // depth is how many runs stand above this one.
 func (p Parent) depth() int {
 	if p.Birth == nil {
@@ -196,14 +199,13 @@ func (s *step) tellParent(r agent.ChildReport) {
 	s.do(TellParent{Session: s.Parent.Birth.Parent.Session, Report: r})
 }
 
-// reportEnd tells a parent that does not wait for the result how the run ended.
+// reportEnd tells a parent that does not wait for the result that the run has ended.
 func (s *step) reportEnd() {
 	if b := s.Parent.Birth; b == nil || !b.Background {
 		return
 	}
 	r := s.ownReport(s.End.Outcome.Status)
 	r.Seq++ // a report of this event was one of a rest, or of work
-	r.Outcome = brief(s.End.Outcome)
 	s.tellParent(r)
 }
 

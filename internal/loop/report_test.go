@@ -77,7 +77,7 @@ func TestAHostileReportIsKeptShort(t *testing.T) {
 	for range 1000 {
 		n.Requests = append(n.Requests, agent.RequestNote{ID: long, Type: agent.RequestType(long), Text: long, Tool: long, Digest: long, Approvers: []string{long, long, long, long, long}})
 	}
-	p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", Seq: 1, Status: agent.Suspended, Suspension: &n}})
+	p.step(Reported{Report: agent.ChildReport{Run: "r", Session: "s/b-1", From: "run of s/b-1", Seq: 1, Status: agent.Suspended, Suspension: &n}})
 	require.NoError(t, p.wrong)
 	require.Less(t, written(p.state.Children), 50_000)
 	require.Equal(t, 1000, p.state.Children.List[0].Suspension.Open)
@@ -97,6 +97,7 @@ func TestReportsInAnyOrder(t *testing.T) {
 		above.lines(`begin go`, `opened {"agents":[{"agent":"a"}]}`, `calls subagent__a {"task":"x"}`, `child-started s/a-1`)
 		arrive := rapid.SliceOfN(rapid.IntRange(0, len(told)-1), 1, 2*len(told)).Draw(t, "arrive")
 		for _, i := range arrive {
+			told[i].From = "run of s/a-1"
 			above.step(Reported{Report: told[i]})
 			above.state = overTheWire(t, above.state)
 		}

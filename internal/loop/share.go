@@ -170,7 +170,7 @@ func (s *step) grantBelow() {
 func (s *step) tellGrant(i int, recall, denied bool) {
 	a := s.Ledger.Accounts[i]
 	c := s.Children.List[s.Children.find(a.Session)]
-	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
+	s.do(GrantChild{Session: a.Session, Order: agent.GrantOrder{Run: c.Run, From: s.Run, Granted: a.Granted, Recall: recall, Denied: denied}})
 }
 
 func (s *step) denyBelow() {
@@ -197,6 +197,8 @@ func (s *step) takeGrant(o agent.GrantOrder) error {
 		return s.refuse("the run is ending")
 	case o.Run != s.Run:
 		return s.refuse("a grant from above is for run %s", o.Run)
+	case !s.Parent.is(o.From):
+		return s.refuse("a grant from above is from run %s, which did not start this one", o.From)
 	case s.Ledger.Above == nil:
 		return s.refuse("no limit above bounds the run")
 	}

@@ -160,7 +160,7 @@ func TestAFullStateCanBeCarriedOver(t *testing.T) {
 		for r := range agent.Resources {
 			share.Returned[r], share.Wants[r], share.Rests[r] = 1e10, 1e18, 1
 		}
-		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, Seq: maxAhead, Status: agent.Suspended, Suspension: &n, Share: &share}})
+		_ = p.try(Reported{Report: agent.ChildReport{Run: p.state.Run, Session: c.Session, From: c.Run, Seq: maxAhead, Status: agent.Suspended, Suspension: &n, Share: &share}})
 	}
 	require.Equal(t, maxWorking, p.state.Children.countLive())
 	for range 70 { // questions that were decided

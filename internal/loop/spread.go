@@ -62,7 +62,7 @@ func (s *step) tellChild(i int, o agent.HoldOrder) {
 		s.Children.owe(i, o)
 		return
 	}
-	o.Run = c.Run
+	o.Run, o.From = c.Run, s.Run
 	s.do(TellChild{Session: c.Session, Order: o})
 }
 
@@ -71,8 +71,10 @@ func (s *step) ordered(o agent.HoldOrder) error {
 	switch {
 	case s.over():
 		return s.refuse("the run is ending")
-	case o.Run != "" && o.Run != s.Run:
+	case o.Run != s.Run:
 		return s.refuse("an order from above is for run %s", o.Run)
+	case !s.Parent.is(o.From):
+		return s.refuse("an order from above is from run %s, which did not start this one", o.From)
 	case o.Verb.Strength() == 0 && o.Verb != agent.Resume:
 		return s.refuse("an order from above has an unknown verb: %.80s", o.Verb)
 	}

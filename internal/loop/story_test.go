@@ -263,15 +263,17 @@ func (p *player) input(verb, rest string) Input {
 	case "child-says":
 		r := agent.ChildReport{Run: "r"}
 		p.decode(rest, &r)
+		r.From = firstOf(r.From, "run of "+r.Session)
 		return Reported{Report: r}
 	case "ordered":
 		o := agent.HoldOrder{}
 		p.decode(rest, &o)
+		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Birth.Parent.Run)
 		return Ordered{Order: o}
 	case "granted":
 		o := agent.GrantOrder{}
 		p.decode(rest, &o)
-		o.Run = firstOf(o.Run, p.state.Run)
+		o.Run, o.From = firstOf(o.Run, p.state.Run), firstOf(o.From, p.state.Parent.Birth.Parent.Run)
 		return Granted{Order: o}
 	case "leased":
 		return Leased{Gone: rest == "gone"}

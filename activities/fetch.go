@@ -1,0 +1,103 @@
+package activities
+
+import (
+	"context"
+	"errors"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
+)
+
+// Fetch fetches from Temporal how a run below has ended, whatever was said of it; nothing
+// where it lives.
+var Fetch = durable.Activity[FetchInput, *agent.Outcome]{Name: "fermata.fetch"}
+
+// FetchInput names a run below by what its parent knows of it from Temporal.
+type FetchInput struct {
+	Session string `json:"session"`
+	Run     string `json:"run"` // the first execution's id
+	// Ending tells that the run has said that it ends. While it lives, the error is
+	// retryable.
+	Ending bool `json:"ending,omitempty"`
+}
+
+func (d *Deeds) fetch(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
+	o, err := d.outcome(ctx, in)
+	if err != nil || o != nil {
+		return o, err
+	}
+	if in.Ending {
+		e := agent.Errorf(agent.NotFound, "run %s of session %s said that it ends, and is not closed", in.Run, in.Session)
+		e.Retryable = true
+		return nil, e
+	}
+	return nil, nil
+}
+
+// outcome is how a run has ended; nil where it lives.
+func (d *Deeds) outcome(ctx context.Context, in FetchInput) (*agent.Outcome, error) {
+	described, err := d.Client.DescribeWorkflowExecution(ctx, in.Session, "")
+	if err := durable.ArriveRPC(err); errors.Is(err, agent.NotFound) {
+		return unheard(in), nil
+	} else if err != nil {
+		return nil, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	execution := in.Run // a later run has the session by now: that one's executions are followed
+	if info.GetFirstRunId() == in.Run {
+		execution = info.GetExecution().GetRunId() // also where the run was reset
+		if s := info.GetStatus(); s == enums.WORKFLOW_EXECUTION_STATUS_RUNNING || s == enums.WORKFLOW_EXECUTION_STATUS_PAUSED {
+			return nil, nil
+		}
+	}
+	o := agent.Outcome{}
+	if err := d.Client.GetWorkflow(ctx, in.Session, execution).Get(ctx, &o); err != nil {
+		if arrived := durable.ArriveRPC(err); errors.Is(arrived, agent.NotFound) {
+			return unheard(in), nil
+		} else if !ended(err) {
+			return nil, arrived
+		}
+		o = OutcomeOf(err)
+	}
+	o.Session, o.Run = in.Session, in.Run
+	return loop.Brief(&o), nil
+}
+
+// ended reports whether an error is that of a workflow that has not completed, and not one of
+// asking for it.
+func ended(err error) bool {
+	return errors.As(err, new(*temporal.WorkflowExecutionError))
+}
+
+// unheard is the outcome of a run that Temporal has forgotten.
+func unheard(in FetchInput) *agent.Outcome {
+	return &agent.Outcome{V: agent.Version, Type: "outcome", Session: in.Session, Run: in.Run, Status: agent.Cancelled, Reason: "ended without a report"}
+}
+
+// OutcomeOf finds the Outcome in what a run's workflow failed with (wire §6), or makes one
+// where the run had no chance to.
+func OutcomeOf(err error) agent.Outcome {
+	o := agent.Outcome{V: agent.Version, Type: "outcome", Status: agent.Failed, Reason: string(agent.ChildFailed)}
+	var app *temporal.ApplicationError
+	var cancelled *temporal.CanceledError
+	var terminated *temporal.TerminatedError
+	var timeout *temporal.TimeoutError
+	switch {
+	case errors.As(err, &app) && app.Details(&o) == nil:
+	case errors.As(err, &cancelled):
+		if cancelled.Details(&o) != nil {
+			o.Status, o.Reason = agent.Cancelled, agent.ReasonRequested
+		}
+	case errors.As(err, &terminated):
+		o.Status, o.Reason = agent.Cancelled, agent.ReasonTerminated
+	case errors.As(err, &timeout):
+		o.Reason = agent.ReasonTimedOut
+	default:
+		o.Error = agent.Errorf(agent.ChildFailed, "%w", err)
+	}
+	return o
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/internal/loop"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
 )
@@ -135,15 +136,18 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 			return err
 		}
 	}
-	missed, end, err := d.unstored(ctx, in, head)
+	missed, knows, err := d.unstored(ctx, in, head)
 	if missed == "" || err != nil {
 		return err
 	}
-	if head.Version > 0 {
-		if end == "" {
-			return nil
-		}
-		if _, err := d.Log.Store().ChunkStart(ctx, end, 1); !errors.Is(err, agent.ChunkMissing) {
+	switch {
+	case head.Version == 0:
+	case knows.Head == "":
+		return nil
+	case head.Version < knows.Version: // versions only grow: somebody has put it back
+		has = "an older head"
+	default:
+		if _, err := d.Log.Store().ChunkStart(ctx, knows.Head, 1); !errors.Is(err, agent.ChunkMissing) {
 			return err
 		}
 	}
@@ -151,13 +155,13 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 		in.Session, missed, store.Place(d.Log.Store()), has, in.Session)
 }
 
-// unstored finds the session's last run before one that has written to the store, with the
-// chunk that its log ended with, unless the head has that; empty if there is none, as far as
+// unstored finds the session's last run before one that has written to the store, with what
+// that run knows to be stored of its log, unless the head has that; empty if there is none, as far as
 // Temporal knows. Those between failed before they could: there may be one for each tick of a
 // schedule, over days. A run that this build can't replay may have written: its end is not
 // known, and who recovers it says what is lost. So it is with one that nobody answers for, if
 // the store has the session.
-func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (run, end string, err error) {
+func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (run string, knows loop.Log, err error) {
 	for run = in.After; run != "" && !(run == head.Run && head.Status.Ended()); {
 		if in.passes != nil {
 			in.passes(run)
@@ -168,24 +172,24 @@ func (d *Deeds) unstored(ctx context.Context, in OpenInput, head store.Head) (ru
 		}
 		last, _, err := d.lastOf(ctx, in.Session, execution)
 		if last == "" || err != nil {
-			return "", "", err // Temporal has forgotten it meanwhile
+			return "", knows, err // Temporal has forgotten it meanwhile
 		}
 		state, err := d.machine(ctx, in.Session, last)
 		switch {
 		case errors.Is(err, agent.NotFound):
-			return "", "", nil
+			return "", knows, nil
 		case errors.Is(err, agent.InvalidInput), errors.Is(err, agent.Incompatible), head.Version > 0 && in.tries >= recoverTries && mayPass(err):
-			return run, "", nil
+			return run, knows, nil
 		case err != nil:
-			return "", "", err
+			return "", knows, err
 		case run == head.Run && state.Log.Version <= head.Version:
-			return run, "", nil // the store has all that the run knew to be stored, and maybe more
+			return run, knows, nil // the store has all that the run knew to be stored, and maybe more
 		case state.Log.Version > 0:
-			return run, state.Log.Head, nil
+			return run, state.Log, nil
 		case state.Origin.Start == nil:
-			return "", "", nil
+			return "", knows, nil
 		}
 		run = state.Origin.Start.After
 	}
-	return "", "", nil
+	return "", knows, nil
 }

@@ -193,6 +193,32 @@ func TestAStoreThatHasMoreThanTheRunKnowsIsWhole(t *testing.T) {
 	}
 }
 
+// Whoever can write to the store, and has no key, can put an older head back as it was. The next
+// run is refused if Temporal knows that its last one had stored more, also where the chunks are
+// all there.
+func TestAHeadThatWasPutBackIsRefused(t *testing.T) {
+	dir, err := store.OpenDir(t.TempDir(), nil)
+	require.NoError(t, err)
+	log := store.NewLog(dir)
+	old := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.Completed, Agent: "a", Version: 2, Seq: 1, Updated: time.Now().UTC()}
+	old.Digest, err = log.Seal(t.Context(), "", "s", "r1", true, []agent.Event{{Seq: 1, Type: agent.TurnStarted}})
+	require.NoError(t, err)
+	next := old
+	next.Run, next.Version, next.Seq = "r2", 4, 2
+	next.Digest, err = log.Seal(t.Context(), old.Digest, "s", "r2", true, []agent.Event{{Seq: 2, Type: agent.TurnStarted}})
+	require.NoError(t, err)
+	server := &written{past{status: map[string]enums.WorkflowExecutionStatus{"r1": completed, "r2": completed}}, loop.State{Log: loop.Log{Version: next.Version, Head: next.Digest, Seq: next.Seq}}}
+	d := &Deeds{Client: server, Log: log}
+	in := OpenInput{OpenStep: loop.OpenStep{Session: "s", After: "r2"}}
+	require.NoError(t, d.before(t.Context(), in, next))
+	err = d.before(t.Context(), in, old)
+	require.ErrorIs(t, err, agent.ChunkMissing)
+	require.ErrorContains(t, err, "has an older head")
+	same := old // of the run itself, from before its end
+	same.Run, same.Status, same.Version = "r2", agent.Running, 3
+	require.ErrorIs(t, d.before(t.Context(), in, same), agent.ChunkMissing)
+}
+
 // A worker that is refused leaves a store as it was: it may be that of others.
 func TestARefusedWorkerChangesNoStore(t *testing.T) {
 	for name, has := range map[string]func(store.Store){

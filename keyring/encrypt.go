@@ -4,8 +4,10 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -68,6 +70,44 @@ func (r *Ring) Lacks(id string) error {
 func KeyOf(data []byte) string {
 	id, _, _, _ := split(data)
 	return id
+}
+
+// Check tells keys of one id apart, and says nothing of them: who has encrypted with another
+// key of that id has another check. It is empty for a key that the ring lacks.
+func (r *Ring) Check(id string) string {
+	if r == nil {
+		return ""
+	}
+	for i, k := range r.keys {
+		if k.ID == id {
+			return r.checks[i]
+		}
+	}
+	return ""
+}
+
+// Marks returns a keyed hash of a text for each key, the one that writes first: 32 hexadecimal
+// digits by which equal texts of a purpose are found, and which nobody without a key can
+// compute or try out. A ring without keys has none.
+func (r *Ring) Marks(purpose, text string) (marks []string) {
+	if r == nil {
+		return nil
+	}
+	for _, k := range r.keys {
+		marks = append(marks, k.mark("mark/"+purpose, text))
+	}
+	return marks
+}
+
+// mark is the keyed hash of a text.
+func (k Entry) mark(purpose, text string) string {
+	own, err := hkdf.Key(sha256.New, k.Secret, nil, "fermata/1/"+purpose, keySize)
+	if err != nil {
+		panic(err) // only of a length that no hash gives
+	}
+	h := hmac.New(sha256.New, own)
+	h.Write([]byte(text))
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // split takes the header apart.

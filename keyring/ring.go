@@ -15,7 +15,8 @@ import (
 // them, however it is printed. A nil ring has no keys: it reads nothing. A ring may
 // be used from many goroutines at once.
 type Ring struct {
-	keys []Entry // the first writes
+	keys   []Entry  // the first writes
+	checks []string // of each key, see [Ring.Check]
 }
 
 // keySize is that of a key of AES-256, in bytes.
@@ -49,7 +50,11 @@ func Parse(env string) (*Ring, error) {
 			return nil, agent.Errorf(agent.InvalidInput, "key %d has %d bytes; a key of AES-256 has %d: fermata codec key makes one", i+1, len(k.Secret), keySize)
 		}
 	}
-	return &Ring{keys}, nil
+	r := &Ring{keys: keys}
+	for _, k := range keys {
+		r.checks = append(r.checks, k.mark("check", ""))
+	}
+	return r, nil
 }
 
 // Entry is a secret with its id.

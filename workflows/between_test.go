@@ -17,7 +17,7 @@ func between(t *testing.T, name string, told any) loop.Input {
 	t.Helper()
 	data, err := json.Marshal(told)
 	require.NoError(t, err)
-	in, refused := readTree(loop.Revision, signal{name, data})
+	in, refused := readTree(loop.Revision, signal{name: name, data: data})
 	require.Nil(t, refused, "%v", refused)
 	return in
 }
@@ -63,7 +63,7 @@ func TestWhatNoRunToldIsRefused(t *testing.T) {
 		`{"run":"p","session":"s/b-1","from":"c","seq":1,"status":"running","more":1}`, `[]`, `{"seq":"one"}`, `{"seq":1,"seq":2}`,
 		`{"outcome":{"status":"completed"}}`, `{"share":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
 	} {
-		_, refused := readTree(loop.Revision, signal{signals.Child, []byte(data)})
+		_, refused := readTree(loop.Revision, signal{name: signals.Child, data: []byte(data)})
 		require.NotNil(t, refused, "%.80s", data)
 		require.Equal(t, agent.InvalidInput, refused.Code)
 	}

@@ -114,7 +114,7 @@ func FuzzSignal(f *testing.F) {
 	states := runs(f)
 	f.Fuzz(func(t *testing.T, name uint8, data []byte) {
 		for _, state := range states {
-			said := signal{names[int(name)%len(names)], data}
+			said := signal{name: names[int(name)%len(names)], data: data}
 			in, refusal := (&run{}).read(said)
 			if refusal != nil {
 				require.Contains(t, []agent.Code{agent.InvalidInput, agent.TooLarge}, refusal.Code)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/enums/v1"
-	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
@@ -26,7 +26,9 @@ type registry struct {
 }
 
 // GetWorkflow finds nothing.
-func (r *registry) GetWorkflow(context.Context, string, string) client.WorkflowRun { return forgotten{} }
+func (r *registry) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+	return forgotten{}
+}
 
 type forgotten struct{ client.WorkflowRun }
 

@@ -66,7 +66,9 @@ func TestAChildKnowsItsTrace(t *testing.T) {
 	b.SetOnChildWorkflowStartedListener(func(_ *workflow.Info, _ workflow.Context, args converter.EncodedValues) {
 		var raw converter.RawValue
 		require.NoError(t, args.Get(&raw))
-		require.NoError(t, durable.Decode(durable.Bytes(raw), &start, 1<<20))
+		data, bad := durable.Bytes(raw)
+		require.Nil(t, bad)
+		require.NoError(t, durable.Decode(data, &start, 1<<20))
 		b.CancelWorkflow()
 	})
 	o := b.run(t, "go")

@@ -21,6 +21,7 @@ type queue struct {
 type signal struct {
 	name string
 	data []byte
+	bad  *agent.Error // why the payload was refused
 }
 
 // remove takes a signal out. It is nearly always the first: to move up the thousands
@@ -67,7 +68,8 @@ func (i *inbound) HandleSignal(_ workflow.Context, in *interceptor.HandleSignalI
 	if p := in.Arg.GetPayloads(); len(p) > 0 {
 		payload = p[0]
 	}
-	i.queue.signals = append(i.queue.signals, signal{in.SignalName, dataOf(payload)})
+	data, bad := dataOf(payload)
+	i.queue.signals = append(i.queue.signals, signal{in.SignalName, data, bad})
 	if i.queue.ring != nil {
 		i.queue.ring()
 	}

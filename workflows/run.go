@@ -62,17 +62,17 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	r.ring() // signals may have come before
 	info := workflow.GetInfo(ctx)
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
-		carried, err := loop.ReadState(durable.Bytes(state))
+		carried, err := readState(state)
 		if err != nil {
 			panic(err) // the task fails, not the run: the build that wrote it will take it back
 		}
 		r.state = carried
 		r.must(loop.Continued{})
 	} else {
-		in, err := signals.DecodeStartAt(r.revision, durable.Bytes(start))
+		in, err := r.readStart(start)
 		birth := (*agent.Birth)(nil)
-		if info.ParentWorkflowExecution != nil {
-			birth = decoded[agent.Birth](born)
+		if info.ParentWorkflowExecution != nil && err == nil {
+			birth, err = decoded[agent.Birth](born)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
@@ -103,17 +103,35 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	return r.result()
 }
 
-// decoded reads a value of our own, or nil.
-func decoded[T any](raw converter.RawValue) *T {
-	data := durable.Bytes(raw)
+// readState reads what the execution before this one handed on. What was refused was not
+// handed on by it.
+func readState(raw converter.RawValue) (loop.State, error) {
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return loop.State{}, bad
+	}
+	return loop.ReadState(data)
+}
+
+func (r *run) readStart(raw converter.RawValue) (agent.Start, *agent.Error) {
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return agent.Start{}, durable.Within("start refused", bad)
+	}
+	return signals.DecodeStartAt(r.revision, data)
+}
+
+// decoded reads a value of our own, or nil. The error is that of a payload that was refused.
+func decoded[T any](raw converter.RawValue) (*T, *agent.Error) {
+	data, bad := durable.Bytes(raw)
 	if data == nil {
-		return nil
+		return nil, bad
 	}
 	v := new(T)
 	if err := json.Unmarshal(data, v); err != nil {
 		panic(agent.Errorf(agent.Incompatible, "the run's input can't be read by this build: %w", err)) // the task fails, not the run
 	}
-	return v
+	return v, nil
 }
 
 // lastReportTime is how long a run waits for its parent to take its last report.

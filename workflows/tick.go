@@ -19,7 +19,11 @@ const tickWithin = 10 * time.Minute
 // tick is the workflow by which a schedule speaks to a session. It returns the run
 // that has what was said.
 func tick(ctx workflow.Context, raw converter.RawValue) (activities.TickResult, error) {
-	t, bad := signals.DecodeTick(durable.Bytes(raw))
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return activities.TickResult{}, durable.Failure(bad, nil)
+	}
+	t, bad := signals.DecodeTick(data)
 	if bad != nil {
 		return activities.TickResult{}, durable.Failure(bad, nil)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-agents/fermata/signals"
 )
 
-func dataOf(p *commonpb.Payload) []byte {
+func dataOf(p *commonpb.Payload) ([]byte, *agent.Error) {
 	if p == nil {
-		return nil
+		return nil, nil
 	}
 	return durable.Bytes(converter.NewRawValue(p))
 }
@@ -25,9 +25,17 @@ func dataOf(p *commonpb.Payload) []byte {
 func (r *run) takeUpdates(ctx workflow.Context) error {
 	for _, verb := range signals.Verbs {
 		err := workflow.SetUpdateHandlerWithOptions(ctx, string(verb), func(ctx workflow.Context, raw converter.RawValue) (agent.Ack, error) {
-			return r.update(ctx, verb, durable.Bytes(raw))
+			data, bad := durable.Bytes(raw)
+			if bad != nil {
+				return agent.Ack{}, durable.Failure(bad, nil)
+			}
+			return r.update(ctx, verb, data)
 		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
-			return r.validate(ctx, verb, durable.Bytes(raw))
+			data, bad := durable.Bytes(raw)
+			if bad != nil {
+				return durable.Failure(durable.Within(string(verb)+" refused", bad), nil)
+			}
+			return r.validate(ctx, verb, data)
 		}})
 		if err != nil {
 			return err
@@ -126,6 +134,9 @@ func (r *run) say(in loop.Said) (agent.Ack, error) {
 
 // read makes a signal the machine's input.
 func (r *run) read(s signal) (loop.Input, *agent.Error) {
+	if s.bad != nil {
+		return nil, durable.Within(s.name+" refused", s.bad)
+	}
 	if betweenRuns(s.name) {
 		return readTree(r.revision, s)
 	}

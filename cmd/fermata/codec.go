@@ -29,7 +29,27 @@ const (
 	encryptionVariable = "FERMATA_ENCRYPTION_KEYS"
 	// codecVariable is the one with the token of the codec server.
 	codecVariable = "FERMATA_CODEC_TOKEN"
+	// plainVariable is the one with the time until which plain payloads are taken beside
+	// encrypted ones.
+	plainVariable = "FERMATA_ENCRYPTION_PLAIN_UNTIL"
 )
+
+// always is the value of [plainVariable] for a time that does not come.
+const always = "always"
+
+// plainUntil reads until when plain payloads are taken; zero if none are.
+func plainUntil() (until time.Time, err error) {
+	switch text := os.Getenv(plainVariable); text {
+	case "":
+	case always:
+		until = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	default:
+		if until, err = time.Parse(time.RFC3339, text); err != nil {
+			err = agent.Errorf(agent.InvalidInput, "%s: it is a time such as 2026-12-01T08:00:00Z, or %s", plainVariable, always)
+		}
+	}
+	return until, err
+}
 
 // encryptionKeys reads the keys of this process; nil where it has none.
 func encryptionKeys() (*keyring.Ring, error) {
@@ -50,7 +70,11 @@ func (c *cli) prepare(o *client.Options) error {
 	if err != nil {
 		return err
 	}
-	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring})
+	until, err := plainUntil()
+	if err != nil {
+		return err
+	}
+	return fermata.Prepare(o, &fermata.PrepareOptions{Keyring: ring, PlainUntil: until})
 }
 
 func (c *cli) codecCommand() *cobra.Command {

@@ -6,12 +6,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/klauspost/compress/zstd"
 	commonpb "go.temporal.io/api/common/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/api/proxy"
 	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,22 +27,34 @@ import (
 
 // Codec encrypts payloads with the first key of a ring and decrypts them with all.
 // What is worth it is compressed before. Without a key it encrypts nothing, and
-// refuses what is encrypted. What is plain is read as it is.
-type Codec struct{ Keyring *keyring.Ring }
+// refuses what is encrypted. With keys it takes nothing that is plain: a payload that was not
+// encrypted, or for another place, is read as a refusal, see [Refusal].
+type Codec struct {
+	Keyring *keyring.Ring
+	// PlainUntil is until when what is plain was taken, by the server's clock.
+	PlainUntil time.Time
+}
 
-// Of an encrypted payload people and tools see this much: the names are those of
-// Temporal's own samples.
+// Of an encrypted payload people and tools see this much: the first two names are those of
+// Temporal's own samples. The check is that of the key ([keyring.Ring.Check]); the place is
+// where the payload stands, and is authenticated.
 const (
 	encodingEncrypted = "binary/encrypted"
 	metadataKey       = "encryption-key-id"
+	metadataCheck     = "encryption-key-check"
+	metadataPlace     = "encrypted-for"
 )
 
-// unread begins the message of whatever can't be decrypted. Where it has passed a
-// connection to Temporal, which knows nothing of our codes, it is known by that.
+// encodingRefused is the encoding of what a payload is read as that is refused. Whoever reads
+// it as something else gets an error, and the worker goes on.
+const encodingRefused = "fermata/refused"
+
+// unread begins the message of whatever can't be decrypted for want of a key. Where it has
+// passed a connection to Temporal, which knows nothing of our codes, it is known by that.
 const unread = "reading a payload"
 
-// payloadPurpose is what payloads are encrypted for. A payload does not know where it stands.
-const payloadPurpose = "payload"
+// payloadPurpose is what payloads are encrypted for, with their place behind it.
+const payloadPurpose = "payload/"
 
 // The first byte of what is encrypted says how the payload is packed behind it.
 const (
@@ -59,15 +74,19 @@ var (
 	unpacker = sync.OnceValue(func() *zstd.Decoder { d, _ := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked)); return d })
 )
 
-// Encode implements [converter.PayloadCodec].
+// Encode implements [converter.PayloadCodec], for what has no place: what people say.
 func (c Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	return c.encode(payloads, func(int) string { return "" })
+}
+
+func (c Codec) encode(payloads []*commonpb.Payload, at func(int) string) ([]*commonpb.Payload, error) {
 	id := c.Keyring.Writes()
 	if id == "" {
 		return payloads, nil
 	}
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
-		if encrypted(p) { // by a caller that did it for itself
+		if encrypted(p) { // by a caller that did it for itself, or in an attempt before this one
 			out[i] = p
 			continue
 		}
@@ -75,12 +94,84 @@ func (c Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 		if err != nil {
 			return nil, agent.Errorf(agent.Internal, "encoding a payload: %w", err)
 		}
-		out[i] = &commonpb.Payload{
-			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encodingEncrypted), metadataKey: []byte(id)},
-			Data:     c.Keyring.Encrypt(payloadPurpose, pack(plain)),
+		meta := map[string][]byte{converter.MetadataEncoding: []byte(encodingEncrypted), metadataKey: []byte(id), metadataCheck: []byte(c.Keyring.Check(id))}
+		if at(i) != "" {
+			meta[metadataPlace] = []byte(at(i))
+		}
+		out[i] = &commonpb.Payload{Metadata: meta, Data: c.Keyring.Encrypt(payloadPurpose+at(i), pack(plain))}
+	}
+	return out, nil
+}
+
+// write encrypts payloads of a request for their places.
+func (c Codec) write(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	p := placeAt(at.Context).field(at.Parent, payloads)
+	if p.byHand && p.kind == "" {
+		return c.Encode(payloads)
+	}
+	return c.encode(payloads, p.text)
+}
+
+// read decrypts payloads of a response. The error is of a payload for which this process
+// lacks the key. One that is not to be believed is read as a refusal, which is the same in
+// every process with the keys, and so in every replay.
+func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+	where := placeAt(at.Context).field(at.Parent, payloads)
+	out := make([]*commonpb.Payload, len(payloads))
+	for i, p := range payloads {
+		var err error
+		switch claim := string(p.GetMetadata()[metadataPlace]); {
+		case !encrypted(p) && c.takesPlain(where.at):
+			out[i] = p
+		case !encrypted(p):
+			out[i] = refused("it is not encrypted, and nothing plain is taken where there are keys")
+		case !c.has(p):
+			return nil, c.lacks(p)
+		case keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
+			out[i] = refused("it was changed, or is not what it says")
+		case !where.takes(claim, i):
+			out[i] = refused("it was encrypted for another place")
+		default:
+			if out[i], err = c.decode(p, claim); errors.Is(err, agent.BadSignature) {
+				out[i], err = refused("it was changed, or is not what it says"), nil
+			}
+		}
+		if err != nil {
+			return nil, Within(unread, err)
 		}
 	}
 	return out, nil
+}
+
+// takesPlain reports whether what is plain is taken that was written at a time.
+func (c Codec) takesPlain(at time.Time) bool {
+	if c.Keyring.Writes() == "" || c.PlainUntil.IsZero() {
+		return c.Keyring.Writes() == ""
+	}
+	if at.IsZero() || at.Unix() <= 0 { // the server does not say
+		at = time.Now()
+	}
+	return at.Before(c.PlainUntil)
+}
+
+// has reports whether the ring has the key that a payload names: of that id and no other of
+// the same id.
+func (c Codec) has(p *commonpb.Payload) bool {
+	check := c.Keyring.Check(string(p.GetMetadata()[metadataKey]))
+	return check != "" && check == string(p.GetMetadata()[metadataCheck])
+}
+
+func refused(why string) *commonpb.Payload {
+	return &commonpb.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encodingRefused)}, Data: []byte(why)}
+}
+
+// Refusal is the error of a payload that was refused, [agent.BadSignature]; nil for every
+// other payload.
+func Refusal(p *commonpb.Payload) *agent.Error {
+	if string(p.GetMetadata()[converter.MetadataEncoding]) != encodingRefused {
+		return nil
+	}
+	return agent.Errorf(agent.BadSignature, "the payload is refused: %s", p.GetData())
 }
 
 func pack(plain []byte) []byte {
@@ -102,25 +193,34 @@ func unpack(packed []byte) ([]byte, error) {
 	return nil, errors.New("it is packed in a way that this build does not know")
 }
 
-// Decode implements [converter.PayloadCodec]. Its errors are those of [keyring.Ring.Decrypt].
+// Decode implements [converter.PayloadCodec], wherever the payloads stand. Its errors are those
+// of [keyring.Ring.Decrypt].
 func (c Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
 		if out[i] = p; !encrypted(p) {
 			continue
 		}
-		packed, err := c.Keyring.Decrypt(payloadPurpose, p.GetData())
-		if err != nil {
+		var err error
+		if out[i], err = c.decode(p, string(p.GetMetadata()[metadataPlace])); err != nil {
 			return nil, Within(unread, err)
 		}
-		plain, err := unpack(packed)
-		if err == nil {
-			out[i] = &commonpb.Payload{}
-			err = proto.Unmarshal(plain, out[i])
-		}
-		if err != nil {
-			return nil, Within(unread, agent.Errorf(agent.Incompatible, "%w", err))
-		}
+	}
+	return out, nil
+}
+
+func (c Codec) decode(p *commonpb.Payload, claim string) (*commonpb.Payload, error) {
+	packed, err := c.Keyring.Decrypt(payloadPurpose+claim, p.GetData())
+	if err != nil {
+		return nil, err
+	}
+	plain, err := unpack(packed)
+	out := &commonpb.Payload{}
+	if err == nil {
+		err = proto.Unmarshal(plain, out)
+	}
+	if err != nil {
+		return nil, agent.Errorf(agent.Incompatible, "%w", err)
 	}
 	return out, nil
 }
@@ -129,13 +229,22 @@ func encrypted(p *commonpb.Payload) bool {
 	return string(p.GetMetadata()[converter.MetadataEncoding]) == encodingEncrypted
 }
 
+// lacks is the error of a payload for which the ring has no key.
+func (c Codec) lacks(p *commonpb.Payload) error {
+	id := string(p.GetMetadata()[metadataKey])
+	if c.Keyring.Check(id) != "" {
+		return Within(unread, agent.Errorf(agent.NotSetUp, "it is encrypted with another key of the id %s than this process has", id))
+	}
+	return Within(unread, c.Keyring.Lacks(id))
+}
+
 // Unreadable is the error of a payload that nobody has decrypted: the program that
 // reads it has no codec, or not its key. It is nil for every other payload.
 func Unreadable(p *commonpb.Payload) error {
 	if !encrypted(p) {
 		return nil
 	}
-	return Within(unread, (*keyring.Ring)(nil).Lacks(string(p.GetMetadata()[metadataKey])))
+	return Codec{}.lacks(p)
 }
 
 // Interceptors encrypt whatever a connection to Temporal carries: payloads wherever they
@@ -157,15 +266,54 @@ func (c Codec) Interceptors() ([]grpc.UnaryClientInterceptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	payloads, err := converter.NewPayloadCodecGRPCClientInterceptor(converter.PayloadCodecGRPCClientInterceptorOptions{Codecs: []converter.PayloadCodec{c}})
+	payloads, err := proxy.NewPayloadVisitorInterceptor(proxy.PayloadVisitorInterceptorOptions{
+		Outbound: &proxy.VisitPayloadsOptions{Visitor: c.write, ContextHook: enter, SkipSearchAttributes: true},
+		Inbound:  &proxy.VisitPayloadsOptions{Visitor: c.read, ContextHook: enter, SkipSearchAttributes: true},
+	})
 	if err != nil {
 		return nil, err
 	}
-	chain := []grpc.UnaryClientInterceptor{(&latch{}).intercept, payloads}
-	if c.Keyring.Writes() != "" {
-		chain = []grpc.UnaryClientInterceptor{chain[0], failures, payloads}
+	latch := (&latch{}).intercept
+	if c.Keyring.Writes() == "" {
+		return []grpc.UnaryClientInterceptor{latch, payloads}, nil
 	}
-	return chain, nil
+	return []grpc.UnaryClientInterceptor{latch, newAsked(c).intercept, failures, payloads}, nil
+}
+
+// asked hides topics, remembers of which session a query is that a worker answers by its task's token alone,
+// and lets all other payloads stand in the session that their request is about.
+type asked struct {
+	codec    Codec
+	mu       sync.Mutex
+	sessions *simplelru.LRU[string, string] // by token
+}
+
+// maxAsked bounds the queries that are remembered: as many as a process answers at once.
+const maxAsked = 10_000
+
+func newAsked(c Codec) *asked {
+	lru, _ := simplelru.NewLRU[string, string](maxAsked, nil)
+	return &asked{codec: c, sessions: lru}
+}
+
+func (a *asked) intercept(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, call grpc.UnaryInvoker, o ...grpc.CallOption) error {
+	a.codec.hide(in)
+	at := place{session: sessionOf(in)}
+	if r, ok := in.(interface{ GetNamespace() string }); ok {
+		at.namespace = r.GetNamespace()
+	}
+	if r, ok := in.(*workflowservice.RespondQueryTaskCompletedRequest); ok {
+		a.mu.Lock()
+		at.session, _ = a.sessions.Get(string(r.GetTaskToken()))
+		a.mu.Unlock()
+	}
+	err := call(at.in(ctx), method, in, out, conn, o...)
+	if r, ok := out.(*workflowservice.PollWorkflowTaskQueueResponse); ok && r.GetQuery() != nil {
+		a.mu.Lock()
+		a.sessions.Add(string(r.GetTaskToken()), r.GetWorkflowExecution().GetWorkflowId())
+		a.mu.Unlock()
+	}
+	return err
 }
 
 // latch keeps a process that lacks a key from taking work: a task that a worker has

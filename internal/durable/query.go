@@ -23,7 +23,11 @@ type Query[In, Out any] struct{ Name string }
 func (q Query[In, Out]) Handle(ctx workflow.Context, answer func(In) (Out, error)) error {
 	return workflow.SetQueryHandler(ctx, q.Name, func(raw converter.RawValue) (out Out, err error) {
 		var in In
-		if err := Decode(Bytes(raw), &in, 0); err != nil {
+		data, bad := Bytes(raw)
+		if bad != nil {
+			return out, depart(bad)
+		}
+		if err := Decode(data, &in, 0); err != nil {
 			return out, depart(err)
 		}
 		out, err = answer(in)
@@ -46,18 +50,21 @@ func (q Query[In, Out]) Ask(ctx context.Context, c client.Client, session, run s
 	return out, nil
 }
 
-// Bytes is a payload's data; empty where there is no payload, and for null. It panics
-// for one that is still encrypted: in a workflow that fails the task, which another
-// worker then takes, and not the run.
-func Bytes(raw converter.RawValue) []byte {
+// Bytes is a payload's data; empty where there is no payload, and for null. The error is that
+// of a payload that was refused, see [Refusal]. It panics for one that is still encrypted: in
+// a workflow that fails the task, which another worker then takes, and not the run.
+func Bytes(raw converter.RawValue) ([]byte, *agent.Error) {
 	p := raw.Payload()
 	if err := Unreadable(p); err != nil {
 		panic(err)
 	}
 	if p == nil || string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingNil {
-		return nil
+		return nil, nil
 	}
-	return p.GetData()
+	if bad := Refusal(p); bad != nil {
+		return nil, bad
+	}
+	return p.GetData(), nil
 }
 
 // ArriveRPC translates an error of a call to the Temporal server.

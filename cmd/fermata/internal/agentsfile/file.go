@@ -27,6 +27,9 @@ type File struct {
 	// paths are relative to.
 	Path, Dir string
 	Agents    []agent.Definition
+	// Private are paths of the worker's own, absolute, which no tool may read or write. They
+	// are set by who opens the file.
+	Private []string
 
 	models    map[string]model.Model // by what an agent calls them, or by provider
 	named     map[string]modelEntry
@@ -34,11 +37,13 @@ type File struct {
 	servers   map[string]serverEntry
 	workspace string // absolute
 	shell     shellEntry
+	asRoot    bool
+	scripts   []string // files of models, absolute
 	lines     map[string]entry
 }
 
 // parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "rates", "mcp", "workspace", "shell"}
+var parts = []string{"agents", "models", "rates", "mcp", "workspace", "shell", "as_root"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
@@ -78,6 +83,7 @@ func load(path string) (*File, error) {
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
+	f.readRoot(c, found["as_root"])
 	f.readAgents(c, root, found["agents"])
 	if err := c.err(); err != nil {
 		return nil, err
@@ -244,23 +250,6 @@ func (f *File) readWorkspace(c *checker, part entry) {
 	if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
 		c.add(agent.InvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
 	}
-}
-
-// shellEntry says how commands of shell_run are held.
-type shellEntry struct {
-	Network     bool `json:"network"`
-	MustConfine bool `json:"must_confine"`
-}
-
-func (f *File) readShell(c *checker, part entry) {
-	if part.value != nil {
-		f.shell, _ = decode[shellEntry](c, part, "shell") // what is wrong is told
-	}
-}
-
-// WorkspaceOptions are those of the agents' workspace.
-func (f *File) WorkspaceOptions() *workspace.Options {
-	return &workspace.Options{Network: f.shell.Network, MustConfine: f.shell.MustConfine}
 }
 
 // within is a path of the file, relative to where the file is.

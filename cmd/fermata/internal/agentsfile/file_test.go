@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 		{"empty agents", "agents: {}\n", []string{"fermata.yaml:1: agents is empty: write a name and a model below"}},
 		{"agents is a list", "agents: [a]\n", []string{"fermata.yaml:1: agents wants names of agents, each with its fields below"}},
 		{"agent is a word", "agents:\n  a: claude\n", []string{"fermata.yaml:2: agents.a wants its fields, such as model: or command:, and not a plain value"}},
-		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, rates, mcp, workspace, shell; is "agents" meant?`}},
+		{"unknown part", sound + "agnets: {}\n", []string{`fermata.yaml:4: "agnets" is not known here; the file may have agents, models, rates, mcp, workspace, shell, as_root; is "agents" meant?`}},
 		{"part twice", sound + sound, []string{"fermata.yaml:4: agents is there twice"}},
 		{"output of no type", sound + "    output: {type: objekt}\n", []string{`fermata.yaml:4: agents.a.output.type has "objekt"; the types are object, array, string, number, integer, boolean, null; is "object" meant?`}},
 		{"output is no schema", sound + "    output: 7\n", []string{"fermata.yaml:4: agents.a.output wants a JSON Schema, such as {type: object, properties: {…}}"}},
@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 			`fermata.yaml:6: agents.a.agents[0]: agent a: agents[0].description has a control character, '\a'; take it out`,
 		}},
 		{"merge key", "x: &x {model: y}\n" + sound + "    limits:\n      <<: {turns: 1}\n", []string{
-			`fermata.yaml:1: "x" is not known here; the file may have agents, models, rates, mcp, workspace, shell`,
+			`fermata.yaml:1: "x" is not known here; the file may have agents, models, rates, mcp, workspace, shell, as_root`,
 			"fermata.yaml:6: agents.a.limits.<< is not known here",
 		}},
 		{"alias to itself", "agents:\n  a: &a\n    model: script:script.yaml\n    output: *a\n", []string{"fermata.yaml: the file is nested too deep or too large; is there an alias (*NAME) that contains itself?"}},

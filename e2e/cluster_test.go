@@ -55,7 +55,10 @@ func openShop(t *testing.T) *shop {
 	s := &shop{t: t, program: filepath.Join(fermata(t), "fermata"), home: t.TempDir()}
 	s.env = append(os.Environ(), "TEMPORAL_ADDRESS="+shared(t).Addr(), "XDG_DATA_HOME="+filepath.Join(s.home, "data"),
 		"FERMATA_STORE="+cmp.Or(os.Getenv(storeVariable), filepath.Join(s.home, "store")))
+	require.NoError(t, os.Mkdir(filepath.Join(s.home, "trip"), 0o700))
 	s.write("fermata.yaml", `
+as_root: true
+workspace: trip
 agents:
   lead: {model: "script:lead.yaml", tools: [shell_run, ask_user], agents: [{agent: scout}]}
   scout: {model: "script:scout.yaml", tools: [shell_run]}
@@ -178,7 +181,7 @@ func TestThreeWorkerProcesses(t *testing.T) {
 		require.Equal(t, 1, strings.Count(out, "Which way?"), out)
 		unknown += strings.Count(out, "unknown")
 	}
-	journal, err := os.ReadFile(filepath.Join(s.home, "journal"))
+	journal, err := os.ReadFile(filepath.Join(s.home, "trip", "journal"))
 	require.NoError(t, err)
 	require.Equal(t, 2*runs, strings.Count(string(journal), "looked\n"))
 	went := strings.Count(string(journal), "went\n")

@@ -65,7 +65,7 @@ func TestHostileTools(t *testing.T) {
 	t.Parallel()
 	testenv.Long(t)
 	s, staying, gate := hostile(t), make(chan struct{}, 10), make(chan struct{})
-	files, err := workspace.Open(t.TempDir(), nil)
+	files, err := workspace.Open(t.TempDir(), &workspace.Options{AsRoot: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, files.Close()) })
 	def := agent.Definition{Name: "tester"}

@@ -59,7 +59,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if v := store.NewVault(transcripts); v != nil {
 		vault = v
 	}
-	kit, err := f.Open(c.slogger(), vault)
+	kit, err := c.equip(f, vault)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,9 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if text := unproven(f); text != "" {
 		c.slogger().Warn(text, "todo", unprovenRemedy)
 	}
+	if text := unheld(f); text != "" {
+		c.slogger().Warn(text, "todo", unheldRemedy)
+	}
 	watching, stop := context.WithCancel(ctx)
 	if err := c.watchDisks(watching, s); err != nil {
 		stop()
@@ -86,6 +89,20 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, errors.Join(err, kit.Close())
 	}
 	return &crew{w, kit, stop}, nil
+}
+
+// equip opens what the agents of a file work with, unless it is not safe to have.
+func (c *cli) equip(f *agentsfile.File, vault mcp.Vault) (kit *agentsfile.Kit, err error) {
+	if f.Private, err = c.private(); err != nil {
+		return nil, err
+	}
+	if kit, err = f.Open(c.slogger(), vault); err != nil {
+		return nil, err
+	}
+	if err := kit.Check(); err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
+	return kit, nil
 }
 
 // inventory is what a worker for an agents file has.

@@ -20,6 +20,7 @@ import (
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
 )
@@ -121,7 +122,9 @@ func (c *cli) demoCrew(ctx context.Context, s *server, dir string, hub *live.Hub
 	if err != nil {
 		return nil, err
 	}
-	place, err := workspace.Open(filepath.Join(dir, "project"), &workspace.Options{Home: filepath.Join(dir, "home")})
+	place, err := workspace.Open(filepath.Join(dir, "project"), &workspace.Options{
+		Home: filepath.Join(dir, "home"), AsRoot: true, Confine: tool.ConfineWherePossible, // its commands are those of the script
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/internal/durable"
 	"github.com/fermata-agents/fermata/store"
-	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/fermata-agents/fermata/worker"
 )
 
@@ -107,6 +106,9 @@ func (d *doctor) failed(what string, err error, todo string) {
 func (d *doctor) examine(ctx context.Context) error {
 	file, fileErr := agentsFile(ctx, d.agents)
 	d.file = file
+	if private, err := d.private(); err == nil && file != nil { // what is wrong is told below
+		file.Private = private
+	}
 	if d.checkKeys() {
 		d.checkPlaces(ctx)
 	} else {
@@ -275,7 +277,7 @@ func (d *doctor) checkNoStore(ctx context.Context, place string, recorded bool) 
 func (d *doctor) checkAgents() {
 	if d.file == nil {
 		d.found("agents", skipped, "there is no "+agentsfile.DefaultName+" here, and no --agents", "")
-		d.checkShell(".", nil, skipped)
+		d.checkKernel()
 		return
 	}
 	for _, def := range d.file.Agents {
@@ -312,9 +314,7 @@ func (d *doctor) checkAgents() {
 		}
 		d.found("mcp", warning, fmt.Sprintf("%s: the command %s can't be started, and no agent uses it: %v", p.Server, p.Command, p.Err), installIt)
 	}
-	if d.file.UsesShell() {
-		d.checkShell(d.file.Workspace(), d.file.WorkspaceOptions(), warning)
-	}
+	d.checkSandbox()
 }
 
 // checkModels signs in to the clouds of models, and asks the servers of those that have a
@@ -359,7 +359,11 @@ func (d *doctor) checkServers(ctx context.Context) {
 		case s.SignIn:
 			d.found("mcp", fine, fmt.Sprintf("%s answers, and lists its tools to who has signed in: runs ask for that", s.Name), "")
 		case s.Err == nil:
-			d.found("mcp", fine, fmt.Sprintf("%s lists %d tools", s.Name, s.Tools), "")
+			text := fmt.Sprintf("%s lists %d tools", s.Name, s.Tools)
+			if s.Held != "" {
+				text += "; " + s.Held
+			}
+			d.found("mcp", fine, text, "")
 		case s.Optional:
 			d.found("mcp", warning, s.Err.Error()+"; runs begin without its tools", "")
 		case s.Gone:
@@ -369,19 +373,4 @@ func (d *doctor) checkServers(ctx context.Context) {
 		}
 		d.checkPins(s)
 	}
-}
-
-// checkShell says what holds commands; worst is how bad it is if nothing does.
-func (d *doctor) checkShell(dir string, o *workspace.Options, worst verdict) {
-	w, err := workspace.Open(dir, o)
-	if err != nil {
-		d.failed("shell", err, "")
-		return
-	}
-	defer w.Close()
-	if w.Confined() {
-		d.found("shell", fine, w.Confinement(), "")
-		return
-	}
-	d.found("shell", worst, w.Confinement(), "run workers whose agents have shell_run in a container or a virtual machine")
 }

@@ -17,7 +17,7 @@ import (
 func TestDoctorLooksAtProgramsAndWorkers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [\"mcp:gone\", \"mcp:here\", \"mcp:may\"]}\nmcp:\n  gone: {command: [no-such-program-at-all]}\n"+
+	b.write("fermata.yaml", "as_root: true\nagents:\n  a: {model: \"script:s.yaml\", tools: [\"mcp:gone\", \"mcp:here\", \"mcp:may\"]}\nmcp:\n  gone: {command: [no-such-program-at-all]}\n"+
 		"  here: {command: [\"true\"]}\n  may: {command: [no-such-program-either], optional: true}\n  spare: {command: [sh]}\n  lost: {command: [none-such]}\n")
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
 	r := b.run("doctor")
@@ -80,8 +80,9 @@ func TestApprovalsThatAModelCouldGive(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
+	require.NoError(t, os.Mkdir(filepath.Join(b.dir, "project"), 0o755))
 	agents := func(tools, rule string) string {
-		return fmt.Sprintf("agents:\n  a: {model: \"script:s.yaml\", tools: [%s], rules: [{tools: [fs_write], do: ask%s}]}\nshell: {network: true}\n", tools, rule)
+		return fmt.Sprintf("agents:\n  a: {model: \"script:s.yaml\", tools: [%s], rules: [{tools: [fs_write], do: ask%s}]}\nshell: {network: true}\nworkspace: project\nas_root: true\n", tools, rule)
 	}
 	const says = "commands of shell_run may approve what a asks for, if they reach Temporal: its rules name no approvers"
 	for file, warns := range map[string]bool{

@@ -81,7 +81,7 @@ func (l *locking) run(ctx context.Context, args []string) (err error) {
 		case !l.accept:
 			return agent.Errorf(agent.InvalidInput, "%s is to be accepted: add --accept", arg)
 		}
-		if server, _, _ := strings.Cut(name, tool.Separator); !l.file.Uses(server) {
+		if server, _, _ := strings.Cut(name, tool.Separator); !l.file.UsesServer(server) {
 			return l.unknown(server)
 		}
 		if err := l.lock.AcceptOne(name, digest); err != nil {
@@ -93,7 +93,7 @@ func (l *locking) run(ctx context.Context, args []string) (err error) {
 		return nil
 	}
 	for _, name := range servers {
-		if !l.file.Uses(name) {
+		if !l.file.UsesServer(name) {
 			return l.unknown(name)
 		}
 	}

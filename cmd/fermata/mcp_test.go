@@ -76,8 +76,9 @@ func TestServerThatAsks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.write("fermata.yaml", `
+as_root: true
 agents: {payer: {model: "script:payer.yaml", tools: ["mcp:bank"]}}
-mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, elicit: rounds}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"], elicit: rounds}}
 `)
 	b.write("payer.yaml", "replies:\n  - {calls: [{tool: bank__pay}]}\n  - {text: \"Done.\"}\n")
 	dev := b.start("dev")
@@ -113,15 +114,16 @@ func TestDoctorAsksServers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.write("fermata.yaml", `
+as_root: true
 agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank", "mcp:gone", "mcp:far"]}}
 mcp:
-  bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, start_timeout: 1m, call_timeout: 30s}
+  bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"], start_timeout: 1m, call_timeout: 30s}
   gone: {command: [no-such-program], optional: true}
   far: {url: "http://127.0.0.1:1/mcp", optional: true, start_timeout: 100ms}
 `)
 	b.write("clerk.yaml", "replies:\n  - {text: \"Done.\"}\n")
 	r := b.run("doctor")
-	require.Regexp(t, `(?m)^ok +mcp +bank lists 3 tools$`, r.out)
+	require.Regexp(t, `(?m)^ok +mcp +bank lists 3 tools; the kernel holds it to its own files, without network$`, r.out)
 	require.Regexp(t, `(?m)^warn +mcp +the MCP server gone can't be started .*: executable file not found in \$PATH; runs begin without its tools$`, r.out)
 	require.Regexp(t, `(?m)^warn +mcp +the MCP server far can't be reached .*; runs begin without its tools$`, r.out)
 	r = b.run("run", "clerk", "Hello.")
@@ -129,6 +131,7 @@ mcp:
 	require.Contains(t, r.out, "Done.")
 
 	b.write("fermata.yaml", `
+as_root: true
 agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:far"]}}
 mcp: {far: {url: "http://127.0.0.1:1/mcp", start_timeout: 100ms}}
 `)
@@ -142,8 +145,9 @@ func TestProgressAsJSON(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.write("fermata.yaml", `
+as_root: true
 agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank"]}}
-mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"]}}
 `)
 	b.write("clerk.yaml", "replies:\n  - {calls: [{tool: bank__sort}]}\n  - {text: \"Done.\"}\n")
 	require.NoError(t, syscall.Mkfifo(filepath.Join(b.tmp, sorting), 0o600))

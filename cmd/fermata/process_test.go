@@ -16,6 +16,7 @@ import (
 // project is an agents file with agents of several kinds, and their scripts.
 func project(b *bench) {
 	b.write("fermata.yaml", `
+as_root: true
 agents:
   reader: {model: "script:reader.yaml", tools: [fs_read, fs_list]}
   sorter:
@@ -26,7 +27,7 @@ agents:
   tracker: {model: "script:tracker.yaml", tools: ["mcp:tickets"]}
   claude: {model: anthropic/claude-sonnet-5}
 mcp:
-  tickets: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}}
+  tickets: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"]}
 `)
 	b.write("notes.txt", "Call the till.\n")
 	b.write("reader.yaml", `

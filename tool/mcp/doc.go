@@ -3,7 +3,8 @@
 // that is reached by the streamable HTTP transport, or by the one before it (SSE).
 //
 //	tickets := mcp.New("tickets", []string{"npx", "tickets-mcp"}, &mcp.Options{
-//		Env: map[string]string{"TICKETS_TOKEN": token},
+//		Env:     map[string]string{"TICKETS_TOKEN": token},
+//		Network: true,
 //	})
 //	wiki := mcp.NewHTTP("wiki", "https://wiki.example.com/mcp", &mcp.Options{
 //		Headers: map[string]string{"Authorization": "Bearer ${WIKI_TOKEN}"},
@@ -26,8 +27,14 @@
 //
 // It gets a short list of environment variables and [Options.Env], so that no
 // key of this process reaches it by accident. The values of Options.Env are
-// taken out of what is shown of its command and its error output. It is not
-// confined: it is chosen by who runs the worker, not by a model.
+// taken out of what is shown of its command and its error output.
+//
+// On Linux the kernel holds it as it holds commands of package tool/workspace. It has a HOME
+// of the server's own and a temporary directory, reads the system's files, those that its
+// command names and what lies beside them, and [Options.Read], writes [Options.Write], and
+// has no network unless [Options.Network] says so. It is not started where the kernel can't
+// do that ([Options.Confine]), or where this process is root ([Options.AsRoot]);
+// [Server.CheckStart] tells. All that it started ends with it.
 //
 // # A URL
 //

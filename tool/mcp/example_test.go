@@ -14,7 +14,9 @@ import (
 
 func ExampleNew() {
 	// The command of a real one is something like []string{"npx", "tickets-mcp"}.
-	tickets := mcp.New("tickets", []string{os.Args[0]}, &mcp.Options{Env: map[string]string{"MCP_TEST_SERVER": "strict"}})
+	tickets := mcp.New("tickets", []string{os.Args[0]}, &mcp.Options{
+		Env: map[string]string{"MCP_TEST_SERVER": "strict"}, AsRoot: true,
+	})
 	defer tickets.Close()
 
 	specs, err := tickets.List(context.Background())

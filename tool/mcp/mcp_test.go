@@ -56,7 +56,9 @@ func setup(t *testing.T, kind string, o mcp.Options) rig {
 		o.Env = map[string]string{}
 	}
 	o.Env[serve] = kind
-	o.Env["GORACE"] = "atexit_sleep_ms=0" // or a server that was built with -race ends a second late
+	o.AsRoot = true                         // CI is root
+	o.Write = append(o.Write, os.TempDir()) // where tests meet it
+	o.Env["GORACE"] = "atexit_sleep_ms=0"   // or a server that was built with -race ends a second late
 	log := &logs{}
 	o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := mcp.New("tickets", []string{os.Args[0]}, &o)

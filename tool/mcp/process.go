@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -23,16 +22,17 @@ const grace = time.Second
 
 // process is a server's process and all that it started.
 type process struct {
-	server *Server
-	cmd    *exec.Cmd
-	conn   *conn
-	errors *os.File // the server's standard error
-	stderr *tail
+	server  *Server
+	cmd     *exec.Cmd
+	program *confine.Program
+	temp    string // a directory that it alone has; empty for none
+	conn    *conn
+	errors  *os.File // the server's standard error
+	stderr  *tail
 
 	mu      sync.Mutex
 	session *sdk.ClientSession
-	left    error // why the next call has another one; nil while it has this
-	reaped  bool
+	left    error         // why the next call has another one; nil while it has this
 	exited  chan struct{} // closed when it has ended and its last words are known
 }
 
@@ -55,19 +55,25 @@ func (s *Server) launch() (*process, error) {
 			ours, theirs = append(ours, r), append(theirs, w)
 		}
 	}
-	cmd := exec.Command(s.command[0], s.command[1:]...)
-	cmd.Dir, cmd.Env = s.opts.Dir, environment(s.opts.Env)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	prepare(cmd)
-	if err := cmd.Start(); err != nil {
+	at, err := s.place()
+	if err != nil {
 		undo()
+		return nil, err
+	}
+	cmd := exec.Command(s.command[0], s.command[1:]...)
+	cmd.Dir, cmd.Env = s.opts.Dir, s.environment(at)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	program, err := confine.Start(cmd, s.policy(at))
+	if err != nil {
+		undo()
+		at.leave()
 		return nil, err
 	}
 	for _, f := range theirs {
 		f.Close()
 	}
 	p := &process{
-		server: s, cmd: cmd, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
+		server: s, cmd: cmd, program: program, temp: at.temp, conn: newConn(ours[0], ours[1], s.log), errors: ours[2],
 		stderr: &tail{clean: s.secrets, log: s.log, sieve: sieve{log: s.log}}, exited: make(chan struct{}),
 	}
 	go p.watch()
@@ -143,12 +149,12 @@ func (p *process) unmet(ctx context.Context, err error) error {
 		return fmt.Errorf("the MCP server %s refuses the handshake (%s): %w", s.name, s.shown(), refusal{err, true, false})
 	case errors.As(context.Cause(ctx), &slow):
 		p.stop()
-		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s); raise start_timeout if it needs longer%s", s.name, time.Duration(slow), s.shown(), p.words(0))}
+		return unheard{fmt.Errorf("the MCP server %s did not answer within %s (%s); raise start_timeout if it needs longer%s%s", s.name, time.Duration(slow), s.shown(), p.words(0), s.hint())}
 	case ctx.Err() != nil:
 		p.stop()
 		return s.errClosed()
 	case p.broken() != nil:
-		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s", s.name, p.ending("while it started"), s.shown(), p.words(0))}
+		return unheard{fmt.Errorf("the MCP server %s %s (%s)%s%s", s.name, p.ending("while it started"), s.shown(), p.words(0), s.hint())}
 	}
 	p.stop()
 	return fmt.Errorf("the MCP server %s fails the handshake (%s): %w%s", s.name, s.shown(), err, p.words(0))
@@ -161,17 +167,17 @@ func (p *process) watch() {
 		defer close(heard)
 		io.Copy(p.stderr, p.errors)
 	}()
-	await(p.cmd)
-	p.kill()
+	p.program.Await()
+	p.program.Kill()
 	// Whatever else still holds the pipes is no server any more.
 	p.conn.out.SetReadDeadline(time.Now().Add(grace))
 	p.errors.SetReadDeadline(time.Now().Add(grace))
-	p.mu.Lock()
-	p.reaped = true
-	p.mu.Unlock()
-	reap(p.cmd)
+	for _, left := range p.program.End() {
+		p.server.log.Warn("a process of the MCP server can't be ended", "pid", left.PID, "name", left.Name)
+	}
 	<-heard
 	p.errors.Close()
+	place{temp: p.temp}.leave()
 	close(p.exited)
 }
 
@@ -181,11 +187,11 @@ func (p *process) stop() bool {
 	if p.ended(grace) {
 		return true
 	}
-	p.terminate()
+	p.program.Terminate()
 	if p.ended(grace) {
 		return true
 	}
-	p.kill()
+	p.program.Kill()
 	return p.ended(5 * grace) // longer only if it hangs within the kernel
 }
 
@@ -212,7 +218,7 @@ func (p *process) ending(when string) string {
 	reason := p.conn.broken()
 	byItself := p.ended(grace)
 	if !byItself {
-		p.terminate()
+		p.program.Terminate()
 		p.stop()
 	}
 	switch {
@@ -243,37 +249,6 @@ func (p *process) words(after int) string {
 		return "; it wrote nothing to stderr" + meanwhile
 	}
 	return "; its last words on stderr: " + words
-}
-
-// passed are the environment variables that every server gets. None of them
-// holds a secret; what may is for Options.Env.
-var passed = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
-}
-
-var passedWindows = []string{
-	"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
-	"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE",
-}
-
-func environment(more map[string]string) []string {
-	names := passed
-	if runtime.GOOS == "windows" {
-		names = passedWindows
-	}
-	env := map[string]string{}
-	for _, pair := range os.Environ() {
-		name, value, _ := strings.Cut(pair, "=")
-		if slices.Contains(names, name) || runtime.GOOS == "windows" && slices.Contains(names, strings.ToUpper(name)) || strings.HasPrefix(name, "LC_") {
-			env[name] = value
-		}
-	}
-	maps.Copy(env, more)
-	list := make([]string, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, name+"="+env[name])
-	}
-	return list
 }
 
 // tail keeps the last lines of what a server writes to its standard error, and

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +26,29 @@ type Options struct {
 	// it gets. Of one that has a URL it has the values that Headers names. Secrets
 	// belong here and not into command or URL, which are shown in errors.
 	Env map[string]string
-	// Dir is where a command runs; empty means this process' directory.
+	// Dir is where a command runs; empty means this process' directory. Name it in Read, too,
+	// if the command reads more of it than the files that it names.
 	Dir string
+	// Home is what a command has as HOME. Empty means a directory of the server's own below
+	// [os.UserCacheDir], which all its processes share.
+	Home string
+	// Read and Write are further absolute paths that a command may read, or read and write.
+	// Without them it has its HOME, a temporary directory, the system's files, and the folder
+	// in which it and the files that it names lie.
+	Read, Write []string
+	// Network lets a command use the network, and all that listens on this machine. Without it
+	// it has no socket at all.
+	Network bool
+	// Confine says what happens where the kernel can't hold a command; empty means that it is
+	// not started ([tool.ConfineAlways]). With [tool.ConfineNever] it has HOME and rights of
+	// this process' user.
+	Confine tool.Confine
+	// AsRoot lets a command run as root, where this process does. Else it is not started.
+	AsRoot bool
+	// Protect are paths, absolute, that Write may not open: what says which programs run.
+	// Private are paths that Read may not open either. A command is not started that would
+	// have one of them.
+	Protect, Private []string
 	// Headers go with each request to a server that has a URL, and to no other
 	// server. A value may name variables of Env: "Bearer ${TICKETS_TOKEN}".
 	Headers map[string]string
@@ -113,6 +135,9 @@ func New(name string, command []string, o *Options) *Server {
 	s := describe(name, o)
 	s.command = slices.Clone(command)
 	_, err := s.opts.oauth(nil)
+	if err == nil {
+		err = s.opts.check()
+	}
 	s.hide(nil)
 	if s.fault == nil && err != nil {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: %w", name, err).At("mcp")
@@ -160,6 +185,19 @@ func describe(name string, o *Options) *Server {
 		s.fault = agent.Errorf(agent.InvalidInput, "MCP server %s: per is %q; it is %s, %s or %s, or left out", name, s.opts.Per, PerWorker, PerSession, PerRun).At("mcp")
 	}
 	return s
+}
+
+// check tells what is wrong with the options of a command.
+func (o *Options) check() error {
+	if !o.Confine.Known() {
+		return agent.Errorf(agent.InvalidInput, "confine is %q; it is %s, %s or %s, or left out", o.Confine, tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever)
+	}
+	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.Protect, o.Private) {
+		if path != "" && !filepath.IsAbs(path) {
+			return agent.Errorf(agent.InvalidInput, "%q must be an absolute path", path)
+		}
+	}
+	return nil
 }
 
 func (s *Server) hide(headers map[string]string) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -71,6 +72,7 @@ var servers = map[string]func(){
 		})
 	},
 	"remembering": func() { run(remembering()) },
+	"reaching":    reaching,
 	"instructing": func() {
 		words := "Look before you pay.\nBe brief: no.\r\n" + strings.Repeat("é", 5000)
 		s := sdk.NewServer(&sdk.Implementation{Name: "instructing", Version: "1"}, &sdk.ServerOptions{Instructions: words})
@@ -366,4 +368,25 @@ func flood() {
 		}
 		respond(line)
 	})
+}
+
+// reaching is a server that does what it is told: it runs commands and opens connections.
+func reaching() {
+	s := sdk.NewServer(&sdk.Implementation{Name: "reaching", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "sh"}, func(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
+		out, err := exec.CommandContext(ctx, "/bin/sh", "-c", in.Text).CombinedOutput()
+		if err != nil {
+			return text("failed: " + err.Error() + string(out)), nil, nil
+		}
+		return text("went: " + string(out)), nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "dial"}, func(_ context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
+		network, address, _ := strings.Cut(in.Text, " ")
+		c, err := net.Dial(network, address)
+		if err != nil {
+			return text("failed: " + err.Error()), nil, nil
+		}
+		return text("went"), nil, c.Close()
+	})
+	run(s)
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -111,13 +112,15 @@ func TestWorkerIsNotConfined(t *testing.T) {
 	}
 }
 
-// What leaves the group is found by its cookie.
+// What leaves the group is found by its mark, whatever it did with its environment.
 func TestShellEndsDaemons(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("there is no setsid here")
 	}
 	b := setup(t, nil)
 	for _, command := range []string{
+		`env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000' >/dev/null 2>&1 & until test -e pid; do sleep 0.01; done`,
+		`(env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &) & until test -e pid; do sleep 0.01; done`,
 		`setsid sh -c 'echo $$ > pid.new; mv pid.new pid; sleep 1000' >/dev/null 2>&1 & until test -e pid; do sleep 0.01; done`,
 		`setsid sh -c 'trap "" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' & until test -e pid; do sleep 0.01; done`,
 	} {
@@ -126,4 +129,115 @@ func TestShellEndsDaemons(t *testing.T) {
 		gone(t, b.process(t, "pid"))
 		require.NoError(t, os.Remove(filepath.Join(b.root, "pid")))
 	}
+}
+
+// Nothing that is held changes its mark.
+func TestNothingTakesItsMarkOff(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("there is no python3")
+	}
+	b := confined(t, nil)
+	b.put(t, "hide.py", `
+import ctypes, os, resource
+for soft, hard in (1, 1), (0, 0), (1, resource.getrlimit(resource.RLIMIT_RTTIME)[1]):
+    try: resource.setrlimit(resource.RLIMIT_RTTIME, (soft, hard))
+    except (PermissionError, ValueError): pass
+libc = ctypes.CDLL(None, use_errno=True)
+pair = (ctypes.c_uint64 * 2)(1, 1)
+assert libc.syscall(160, 15, pair) < 0 and ctypes.get_errno() == 1 # setrlimit, on amd64
+assert libc.syscall(302, 0, ctypes.c_uint64(15 | 7 << 32), pair, None) < 0 and ctypes.get_errno() == 1 # prlimit64
+assert libc.syscall(302, 0, 15, None, pair) == 0 # to look is no change
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)) # others may go down
+if os.fork() == 0:
+    os.setsid()
+    os.environ.clear()
+    open("pid.new", "w").write(str(os.getpid()))
+    os.rename("pid.new", "pid")
+    os.execve("/bin/sleep", ["sleep", "1000"], {})
+while not os.path.exists("pid"): pass
+`)
+	status, out := b.shell(t, "python3 hide.py >out 2>&1; cat out")
+	require.Equal(t, "[exit status 0]", status, out)
+	require.Empty(t, strings.TrimPrefix(out, "(no output)"))
+	gone(t, b.process(t, "pid"))
+}
+
+// No file that a command makes runs with its owner's rights, whatever way it takes.
+func TestShellSetsNoIDs(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("there is no python3, or the numbers of calls are others")
+	}
+	b := confined(t, nil)
+	b.put(t, "bits.py", `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    if libc.syscall(*a) < 0: raise OSError(ctypes.get_errno(), "")
+open("f", "w").close(); f = os.open("f", os.O_RDONLY); here = os.open(".", os.O_RDONLY)
+how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+ways = [
+    lambda: os.chmod("f", 0o4755), lambda: os.chmod("f", 0o2755), lambda: os.fchmod(f, 0o6755),
+    lambda: call(90, b"f", 0o4755), lambda: call(91, f, 0o4755), lambda: call(268, here, b"f", 0o4755), lambda: call(452, here, b"f", 0o4755, 0),
+    lambda: call(2, b"g", os.O_CREAT | os.O_WRONLY, 0o4755), lambda: call(85, b"g", 0o4755), lambda: call(257, here, b"g", os.O_CREAT | os.O_WRONLY, 0o2755),
+    lambda: call(257, here, b".", os.O_TMPFILE | os.O_RDWR, 0o4755), lambda: call(437, here, b"g", how, 24),
+    lambda: call(133, b"g", 0o104755, 0), lambda: call(259, here, b"g", 0o104755, 0),
+]
+for n, way in enumerate(ways):
+    try: way()
+    except OSError as e: print(n, "no")
+    else: print(n, "yes")
+os.chmod("f", 0o755); os.chmod("f", 0o1755)
+os.close(os.open("plain", os.O_CREAT | os.O_WRONLY, 0o755)); call(257, here, b"f", os.O_RDONLY, 0o4755)
+`)
+	status, out := b.shell(t, "umask 0; python3 bits.py")
+	require.Equal(t, "[exit status 0]", status, out)
+	require.NotContains(t, out, "yes")
+	require.Equal(t, 14, strings.Count(out, "no"))
+	entries, err := os.ReadDir(b.root)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		info, err := entry.Info()
+		require.NoError(t, err)
+		require.Zero(t, info.Mode()&(os.ModeSetuid|os.ModeSetgid), entry.Name())
+	}
+}
+
+// Root's commands have no right over files that others have not.
+func TestShellHasNoRightsOfRoot(t *testing.T) {
+	b := confined(t, nil)
+	if os.Geteuid() != 0 {
+		t.Skip("this is not root")
+	}
+	b.put(t, "others", "x")
+	require.NoError(t, os.Chown(filepath.Join(b.root, "others"), 65534, 65534))
+	require.NoError(t, os.Chmod(filepath.Join(b.root, "others"), 0o600))
+	for _, command := range []string{"cat others", "echo x >> others", "chmod 666 others", "touch f && chown 65534 f", "chown 0 others", "setpriv --reuid 65534 true || su nobody -s /bin/true"} {
+		status, out := b.shell(t, command)
+		require.NotEqual(t, "[exit status 0]", status, "%s: %s", command, out)
+	}
+	_, out := b.shell(t, "grep Cap /proc/self/status")
+	require.Contains(t, out, "CapPrm:\t0000000000000400\n")
+	require.Contains(t, out, "CapEff:\t0000000000000400\n")
+}
+
+// A command has no terminal, not even this process'.
+func TestShellHasNoTerminal(t *testing.T) {
+	b := confined(t, nil)
+	for _, command := range []string{"echo x > /dev/tty", "true < /dev/tty", "true <> /dev/ptmx", "for t in /dev/pts/[0-9]*; do echo x > $t && exit 0; done; exit 1"} {
+		status, out := b.shell(t, command)
+		require.NotEqual(t, "[exit status 0]", status, "%s: %s", command, out)
+	}
+}
+
+// A command has limits, and this process keeps its own.
+func TestShellIsBounded(t *testing.T) {
+	b := setup(t, nil)
+	_, out := b.shell(t, "cat /proc/self/limits /proc/self/oom_score_adj")
+	require.Regexp(t, `Max core file size +0 +0 `, out)
+	require.Regexp(t, `Max file size +17179869184 +17179869184 `, out)
+	require.Regexp(t, `Max processes +\d{1,4} `, out)
+	require.Contains(t, out, "\n800\n")
+	own, err := os.ReadFile("/proc/self/limits")
+	require.NoError(t, err)
+	require.Regexp(t, `Max realtime timeout +unlimited +unlimited `, string(own))
 }

@@ -30,35 +30,45 @@
 // checked, whatever is exchanged meanwhile; a hard link to a secret under a plain name,
 // and a secret that a command has moved to one, are not recognised.
 //
+// # What no tool touches
+//
+// [Options.Protect] and [Options.Private] name what is the worker's own: what says which
+// programs run, keys, what other sessions said. fs_write refuses these paths by what they
+// are (device and inode, or directory and name), also behind a symlink or a hard link. The
+// kernel allows commands whole directories, so shell_run refuses every command while one of
+// these paths lies where commands may write. [Workspace.CheckShell] and
+// [Workspace.CheckWrite] tell so before a run does.
+//
 // # What holds the shell
 //
-// A command runs as a process group of its own. When the command ends, its time
-// is up or the call is cancelled, the whole group is ended: SIGTERM, half a
-// second later SIGKILL. The group also ends when this process is killed. On
-// Linux, what has left the group (setsid) is found and ended too, unless it has
-// removed its environment or hides it from this user, as ssh-agent does.
+// A command runs in a session of its own, without a terminal. When the command ends, its
+// time is up or the call is cancelled, its process group is ended: SIGTERM, half a second
+// later SIGKILL. The group also ends when this process is killed. On Linux, what has left
+// the group is found by a mark that no program can take off, and ended too; what can't be
+// ended is named in the answer.
 //
 // The environment is a short list; no key of this process is in it. HOME is a
 // directory of the session's own, kept between its commands so that tools find
 // their caches, and not the real one.
 //
-// On Linux with Landlock the kernel holds the command and all that it starts:
-// it may write beneath the workspace, HOME, a temporary directory that is
-// removed afterwards and [Options.Write], and read besides these only the
-// system's directories (/usr, /etc, /proc, …), what is on the PATH, known
-// toolchains in the real home and [Options.Read]. It can't look into processes
-// outside, this one included, nor signal them (from Linux 6.12 on), and of
-// root's capabilities it has those that are about files. [Workspace.Confined]
-// reports whether the kernel does that (from Linux 6.2 on; on older ones in part),
-// and [Workspace.Confinement] says it in words.
+// On Linux the kernel holds the command and all that it starts. It may write beneath the
+// workspace, HOME, a temporary directory that is removed afterwards and [Options.Write],
+// and read besides these only the system's directories (/usr, /etc, /proc, …), what is on
+// the PATH, known toolchains in the real home and [Options.Read]. It can't look into
+// processes outside, this one included, nor signal them (from Linux 6.12 on). It has no
+// capability but to serve on a low port, sets no setuid or setgid bit, and has no network
+// unless [Options.Network] says so: no socket of any kind, so that it can't ask Temporal to
+// approve what its model asked for, or Docker to be root. What listens and asks within one
+// command, such as the test of a server, needs Network as well.
 //
-// Elsewhere a command can do what the user of this process can do: read its
-// files and its environment, too. [Options.MustConfine] refuses commands there.
+// That takes Linux 6.2 with Landlock and seccomp, on amd64 or arm64. Elsewhere commands are
+// refused unless [Options.Confine] says otherwise; they can then do what the user of this
+// process can do. Where this process is root they are refused unless [Options.AsRoot] says
+// otherwise. [Workspace.Confined] reports whether the kernel holds commands, and
+// [Workspace.Confinement] says it in words.
 //
-// On Linux with seccomp, on amd64 and arm64, a command has no network unless
-// [Options.Network] says so: no socket of any kind, so that it can't ask Temporal to
-// approve what its model asked for, or Docker to be root. What listens and asks within
-// one command, such as the test of a server, needs Network as well.
+// A command may have 8,192 processes of the user, files of 16 GiB, and no core file. Where
+// memory is short, the kernel ends commands before this process.
 //
 // What nothing here holds, so that nobody relies on it:
 //   - Secrets inside the workspace. The file tools refuse them; a command can
@@ -68,6 +78,8 @@
 //     user may open them: whoever may speak to Docker is root.
 //   - Modes and times of files outside that belong to the user of this process.
 //   - CPU, memory and disk.
+//   - What has left the group of a command when this process is killed.
+//   - A file outside that has a hard link in the workspace.
 //   - What a person does later with what was written: a Makefile, a hook.
 //
 // It is a belt for a model that errs. Against one that attacks, run the worker

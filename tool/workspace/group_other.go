@@ -2,7 +2,11 @@
 
 package workspace
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/fermata-agents/fermata/internal/confine"
+)
 
 const nonblock = 0
 
@@ -14,6 +18,6 @@ type group struct {
 
 func (*Workspace) start(command) (*group, error) { return nil, errors.ErrUnsupported }
 
-func (*group) end() bool { return true }
+func (*group) end() []confine.Left { return nil }
 
 func (*group) status() string { return "" }

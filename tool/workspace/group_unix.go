@@ -3,31 +3,34 @@
 package workspace
 
 import (
-	"crypto/rand"
 	"io"
 	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/fermata-agents/fermata/internal/confine"
 )
 
 // nonblock keeps an open of a named pipe from waiting for its other end.
 const nonblock = syscall.O_NONBLOCK
 
-// keeper is what runs a command, which is $1. Its first line ends the whole
-// group when this process has gone without ending it: then the pipe that is
-// descriptor 3 has no writer any more.
-const keeper = `(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
+// keeper is what runs a command, which is $1. Descriptor 3 is a pipe that only this process
+// writes. Its first line says that the command is bounded and may begin. Nothing else is
+// ever written: when this process has gone without ending the group, the pipe ends, and
+// the keeper ends the group.
+const keeper = `read -r _ <&3 || exit 1
+(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
 exec 3<&-
 exec ` + shellPath + ` -c "$1"`
 
 // group is a command that runs, and all that it started.
 type group struct {
-	cmd   *exec.Cmd
-	out   *output
-	pipe  *os.File // its output
-	alive *os.File // open as long as this process lives
-	mark  string   // its cookie
+	cmd     *exec.Cmd
+	program *confine.Program
+	out     *output
+	pipe    *os.File // its output
+	alive   *os.File // open as long as this process lives
 
 	exited  chan struct{} // closed when the command itself has ended
 	drained chan struct{} // closed when nothing will be written any more
@@ -62,14 +65,16 @@ func (w *Workspace) start(c command) (*group, error) {
 	defer closeAll()
 
 	g := &group{
-		out: &output{}, pipe: pipe, alive: alive, mark: rand.Text(),
+		out: &output{}, pipe: pipe, alive: alive,
 		exited: make(chan struct{}), drained: make(chan struct{}), settled: make(chan struct{}),
 	}
 	g.cmd = exec.Command(shellPath, "-c", keeper, "sh", c.text)
-	g.cmd.Dir, g.cmd.Env = c.dir, w.environment(c.home, c.temp, c.dir, g.mark)
+	g.cmd.Dir, g.cmd.Env = c.dir, w.environment(c.home, c.temp, c.dir)
 	g.cmd.Stdin, g.cmd.Stdout, g.cmd.Stderr, g.cmd.ExtraFiles = null, out, out, []*os.File{watched}
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := w.launch(g.cmd, c); err != nil {
+	if g.program, err = w.launch(g.cmd, c); err == nil {
+		_, err = alive.WriteString("\n")
+	}
+	if err != nil {
 		pipe.Close()
 		alive.Close()
 		return nil, err
@@ -84,39 +89,44 @@ func (g *group) watch() {
 		io.Copy(g.out, g.pipe) // ends with an error of no interest when end gives up on it
 		close(g.drained)
 	}()
-	await(g.cmd)
+	g.program.Await()
 	close(g.exited)
 	<-g.drained
 	close(g.settled)
 }
 
-// end ends what is left of the group, and reports whether all of it is gone.
-func (g *group) end() bool {
-	g.signal(syscall.SIGTERM)
+// launch starts a command, held by the kernel as far as it can.
+func (w *Workspace) launch(cmd *exec.Cmd, c command) (*confine.Program, error) {
+	root, err := w.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	p := w.policy(c.home, c.temp)
+	p.Dir = root
+	return confine.Start(cmd, p)
+}
+
+// end ends what is left of the command, wherever it went, and returns what still runs.
+func (g *group) end() (left []confine.Left) {
+	g.program.Terminate()
 	select {
 	case <-g.settled:
 	case <-time.After(grace):
 	}
-	g.signal(syscall.SIGKILL)
+	g.program.Kill()
 	g.alive.Close()
-	gone := true
 	select {
 	case <-g.exited:
-		reap(g.cmd)
+		left = g.program.End()
 	case <-time.After(lingering): // it hangs within the kernel
-		gone = false
-		go func() { <-g.exited; reap(g.cmd) }()
+		left = g.program.Sweep()
+		go func() { <-g.exited; g.program.End() }()
 	}
-	killStrays(g.mark)
 	g.pipe.SetReadDeadline(time.Now().Add(grace))
 	<-g.drained
 	g.pipe.Close()
-	return gone
-}
-
-func (g *group) signal(s syscall.Signal) {
-	// The group's number is its leader's, which is not reaped yet. So this is no other group.
-	syscall.Kill(-g.cmd.Process.Pid, s)
+	return left
 }
 
 // status says how a command that has ended by itself did.

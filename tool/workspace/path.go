@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -103,19 +104,47 @@ func (w *Workspace) follow(path string) (string, error) {
 	return done, nil
 }
 
+// errFixed is the error of what is of [Options.Private], or of a write to what is of
+// [Options.Protect].
+var errFixed = errors.New("is the worker's own, and no tool may touch it")
+
+// fixed are the places that may not be read, or not be written.
+func (w *Workspace) fixed(write bool) confine.Places {
+	list := confine.Look(w.opts.Private)
+	if write {
+		list = append(list, confine.Look(w.opts.Protect)...)
+	}
+	return list
+}
+
+// touches refuses a name of a directory that is fixed. self is what has the name, nil for
+// nothing.
+func touches(fixed confine.Places, dir *os.Root, name string, self fs.FileInfo) error {
+	if len(fixed) == 0 {
+		return nil
+	}
+	info, err := dir.Stat(".")
+	if err == nil && fixed.Has(info, name, self) != "" {
+		err = errFixed
+	}
+	return err
+}
+
 // errSwapped is the error of a file or directory that is not the one whose name was looked at.
 var errSwapped = errors.New("was exchanged while it was being opened")
 
 // walk opens the directory at a place, name by name, and makes those that are missing if it
 // is told to. No name may have become a symlink since the place was found. So what is
 // opened in the directory has the names that were checked, whatever is exchanged meanwhile.
+// What is fixed is not entered.
 func (w *Workspace) walk(place string, make bool) (*os.Root, error) {
 	dir, err := w.root.OpenRoot(".")
 	if err != nil || place == "." {
 		return dir, err
 	}
+	fixed := w.fixed(make)
 	for name := range strings.SplitSeq(place, string(filepath.Separator)) {
-		inner, err := enter(dir, name, make)
+		inner, err := enter(dir, name, make, fixed)
 		dir.Close()
 		if err != nil {
 			return nil, err
@@ -125,14 +154,20 @@ func (w *Workspace) walk(place string, make bool) (*os.Root, error) {
 	return dir, nil
 }
 
-func enter(dir *os.Root, name string, make bool) (*os.Root, error) {
+func enter(dir *os.Root, name string, make bool, fixed confine.Places) (*os.Root, error) {
 	if make {
+		if err := touches(fixed, dir, name, nil); err != nil {
+			return nil, err
+		}
 		if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
 	want, err := dir.Lstat(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := touches(fixed, dir, name, want); err != nil {
 		return nil, err
 	}
 	if !want.IsDir() {
@@ -164,6 +199,9 @@ func (w *Workspace) open(name, path, place string) (*os.File, fs.FileInfo, error
 	base := filepath.Base(place)
 	want, err := dir.Lstat(base)
 	if err != nil {
+		return nil, nil, explain(name, path, err)
+	}
+	if err := touches(w.fixed(false), dir, base, want); err != nil {
 		return nil, nil, explain(name, path, err)
 	}
 	if err := regular(name, path, want); err != nil {
@@ -217,6 +255,9 @@ func explain(name, path string, err error) error {
 		return refuse(name, "%s has a name that is too long", shown(path))
 	case errors.Is(bare, errOutside) || bare.Error() == "path escapes from parent": // os.Root's, which is not exported
 		return refuse(name, "%s %v", shown(path), errOutside)
+	}
+	if errors.Is(bare, errFixed) {
+		return refuse(name, "%s %v", shown(path), errFixed)
 	}
 	if errors.Is(bare, errSwapped) {
 		return fmt.Errorf("%s: %s %w", name, shown(path), bare)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -52,8 +53,10 @@ func (w *Workspace) shell(ctx context.Context, call *tool.Call, in shellArgs) (s
 		return "", refuse(ShellTool, "the command has a NUL in it")
 	case in.Timeout < 0 || time.Duration(in.Timeout)*time.Second > maxCommandTime:
 		return "", refuse(ShellTool, "timeout_seconds is 1 to %d", int(maxCommandTime.Seconds()))
-	case w.opts.MustConfine && !w.Confined():
-		return "", refuse(ShellTool, "this machine's kernel can't hold commands in the workspace")
+	}
+	// What is wrong with the worker is for who runs it: it names paths of the machine.
+	if w.CheckShell() != nil {
+		return "", refuse(ShellTool, "this worker may not run commands; who runs it sees why with fermata doctor")
 	}
 	place, err := w.directory(ShellTool, in.Dir)
 	if err != nil {
@@ -132,13 +135,13 @@ func (w *Workspace) run(ctx context.Context, call *tool.Call, c command) (string
 		}
 	}
 	took := time.Since(began).Round(time.Millisecond)
-	gone := g.end()
+	left := g.end()
 	// A command that was cut short is a result, too: the model is told what it did until then.
-	return report(how, gone, took, g), nil
+	return report(how, left, took, g), nil
 }
 
 // report writes the answer, how the command ended first.
-func report(how int, gone bool, took time.Duration, g *group) string {
+func report(how int, left []confine.Left, took time.Duration, g *group) string {
 	text := g.out.String()
 	if text == "" {
 		text = "(no output)"
@@ -152,8 +155,22 @@ func report(how int, gone bool, took time.Duration, g *group) string {
 	case byCaller:
 		head = fmt.Sprintf("cancelled after %s: the command and all that it had started were ended", took)
 	}
-	if !gone {
-		head += "; a process of it could not be ended yet"
+	if len(left) > 0 {
+		head += "; could not be ended yet: " + names(left)
 	}
 	return "[" + head + "]\n" + text
+}
+
+// maxLeft is how many processes are named that could not be ended.
+const maxLeft = 10
+
+func names(left []confine.Left) string {
+	var list []string
+	for _, l := range left[:min(len(left), maxLeft)] {
+		list = append(list, fmt.Sprintf("%d (%s)", l.PID, clean([]byte(l.Name))))
+	}
+	if len(left) > maxLeft {
+		list = append(list, fmt.Sprintf("and %d more", len(left)-maxLeft))
+	}
+	return strings.Join(list, ", ")
 }

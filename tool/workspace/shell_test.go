@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +30,7 @@ const workerRoot = "FERMATA_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(workerRoot); root != "" {
-		w, err := workspace.Open(root, &workspace.Options{Home: filepath.Join(root, "home")})
+		w, err := workspace.Open(root, &workspace.Options{Home: filepath.Join(root, "home"), AsRoot: true})
 		if err == nil {
 			_, err = bench{Workspace: w}.do("shell_run", args{"command": "echo $$ > pid.new; mv pid.new pid; sleep 1000; true"})
 		}
@@ -152,7 +153,7 @@ func TestShellHomeLastsAndTempDoesNot(t *testing.T) {
 func TestEachSessionHasItsHome(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	root := t.TempDir()
-	w, err := workspace.Open(root, nil)
+	w, err := workspace.Open(root, &workspace.Options{AsRoot: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { w.Close() })
 	b := bench{Workspace: w, root: root, session: "one"}
@@ -173,7 +174,7 @@ func TestShellWithoutALastingHome(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "/proc/no/such/place")
 	t.Setenv("HOME", "/proc/no/such/place")
 	root := t.TempDir()
-	w, err := workspace.Open(root, nil)
+	w, err := workspace.Open(root, &workspace.Options{AsRoot: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { w.Close() })
 	status, out := bench{Workspace: w, root: root}.shell(t, `touch "$HOME/file" && test "$HOME" = "$TMPDIR/home"`)
@@ -277,23 +278,47 @@ func TestShellsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Where the kernel can't hold a command it still runs, and everybody is told.
+// Where the kernel can't hold a command it is refused, unless the options say otherwise.
 func TestShellWithoutLandlock(t *testing.T) {
-	b := setup(t, nil)
-	b.Unhold()
-	require.False(t, b.Confined())
-	require.Contains(t, b.Confinement(), "Nothing but your care holds commands")
-	require.Contains(t, b.Tools()[4].Spec().Description, b.Confinement())
-	status, out := b.shell(t, "cat ../outside/secret")
-	require.Equal(t, "[exit status 0]", status)
-	require.Equal(t, "s3cret", out)
-	b.shell(t, "sleep 1000 >/dev/null 2>&1 & echo $! > pid")
-	gone(t, b.process(t, "pid"))
-
-	strict := setup(t, &workspace.Options{MustConfine: true})
+	strict := setup(t, nil)
 	strict.Unhold()
 	require.Contains(t, strict.Confinement(), "refused")
+	require.ErrorIs(t, strict.CheckShell(), agent.Denied)
+	require.ErrorContains(t, strict.CheckShell(), "write confine: where_possible")
 	_, err := strict.do("shell_run", args{"command": "touch made"})
 	require.ErrorIs(t, err, agent.Denied)
 	require.NoFileExists(t, filepath.Join(strict.root, "made"))
+
+	for _, how := range []tool.Confine{tool.ConfineWherePossible, tool.ConfineNever} {
+		b := setup(t, &workspace.Options{Confine: how})
+		b.Unhold()
+		require.NoError(t, b.CheckShell())
+		require.False(t, b.Confined())
+		require.Contains(t, b.Confinement(), "Nothing but your care holds commands")
+		require.Contains(t, b.Tools()[4].Spec().Description, b.Confinement())
+		status, out := b.shell(t, "cat ../outside/secret")
+		require.Equal(t, "[exit status 0]", status)
+		require.Equal(t, "s3cret", out)
+		b.shell(t, "sleep 1000 >/dev/null 2>&1 & echo $! > pid")
+		gone(t, b.process(t, "pid"))
+	}
+	_, err = workspace.Open(t.TempDir(), &workspace.Options{Confine: "perhaps"})
+	require.ErrorIs(t, err, agent.InvalidInput)
+}
+
+// Where this process is root, commands are refused unless the options say otherwise.
+func TestShellAsRoot(t *testing.T) {
+	b := setup(t, nil)
+	w, err := workspace.Open(b.root, &workspace.Options{Home: t.TempDir(), Confine: tool.ConfineWherePossible})
+	require.NoError(t, err)
+	defer w.Close()
+	if os.Geteuid() != 0 {
+		require.NoError(t, w.CheckShell())
+		return
+	}
+	require.ErrorIs(t, w.CheckShell(), agent.Denied)
+	require.ErrorContains(t, w.CheckShell(), "as_root: true")
+	_, err = bench{Workspace: w, root: b.root}.do("shell_run", args{"command": "touch made"})
+	require.ErrorIs(t, err, agent.Denied)
+	require.NoFileExists(t, filepath.Join(b.root, "made"))
 }

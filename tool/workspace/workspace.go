@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -22,13 +23,6 @@ const (
 	GrepTool  = "fs_grep"
 	WriteTool = "fs_write"
 	ShellTool = "shell_run"
-)
-
-// Versions of Landlock. From the first on (Linux 6.2) files elsewhere can't be
-// truncated either, from the second on (6.12) processes elsewhere can't be signalled.
-const (
-	filesABI   = 3
-	signalsABI = 6
 )
 
 // Options says how a workspace is held; nil means every default.
@@ -51,11 +45,22 @@ type Options struct {
 	// refused (catalogue HA-114). The shell has its own lists, Read and Write.
 	ExternalRoots []string
 	// Network lets commands use the network, and all that listens on this machine: Temporal,
-	// databases, Docker. Without it they have no socket at all, as far as the kernel can see
-	// to that ([HoldsNetwork]); what listens and asks within one command can't either.
+	// databases, Docker. Without it they have no socket at all; what listens and asks within
+	// one command can't either.
 	Network bool
-	// MustConfine refuses commands where the kernel can't hold them.
-	MustConfine bool
+	// Confine says what happens where the kernel can't hold commands; empty means that they
+	// are refused ([tool.ConfineAlways]).
+	Confine tool.Confine
+	// AsRoot lets commands run as root, where this process does. Else they are refused there:
+	// they have none of root's capabilities, but their files are root's.
+	AsRoot bool
+	// Protect are paths, absolute, of files and directories that no tool may write, wherever
+	// they lie: what says which programs run, and these programs. fs_write refuses them, and
+	// shell_run refuses every command while one of them lies where commands may write.
+	Protect []string
+	// Private are paths like those of Protect that no tool may read either: keys, and what
+	// other sessions said.
+	Private []string
 }
 
 // Workspace is one directory and the tools that work in it. It may be used from
@@ -66,7 +71,8 @@ type Workspace struct {
 	real  string // the root without symlinks
 	homes string // where each session has its HOME; empty for one that lasts a command
 	opts  Options
-	abi   int // of Landlock; zero where the kernel lacks it
+	// kernel is what commands are held with.
+	kernel confine.Kernel
 
 	external []*Workspace
 }
@@ -80,7 +86,7 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	w := &Workspace{opts: *o, abi: landlockABI()}
+	w := &Workspace{opts: *o, kernel: confine.This()}
 	var err error
 	if w.given, err = filepath.Abs(root); err == nil {
 		w.real, err = filepath.EvalSymlinks(w.given)
@@ -91,9 +97,13 @@ func Open(root string, o *Options) (*Workspace, error) {
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "workspace %q can't be opened: %w", root, err).At("workspace")
 	}
+	if private := confine.Look(o.Private).Around(w.real); private != "" {
+		w.root.Close()
+		return nil, agent.Errorf(agent.InvalidInput, "workspace %q lies in %s, which no tool may read: give it a folder of its own", root, private).At("workspace")
+	}
 	w.homes = homes(w.real)
 	for _, path := range o.ExternalRoots {
-		e, err := Open(path, &Options{AllowSensitive: o.AllowSensitive, Home: o.Home})
+		e, err := Open(path, &Options{AllowSensitive: o.AllowSensitive, Home: o.Home, Protect: o.Protect, Private: o.Private})
 		if err != nil {
 			w.Close()
 			return nil, fmt.Errorf("external roots: %w", err)
@@ -121,7 +131,10 @@ func (w *Workspace) at(path string) *Workspace {
 }
 
 func (o *Options) check() error {
-	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots) {
+	if !o.Confine.Known() {
+		return agent.Errorf(agent.InvalidInput, "workspace: confine is %q; it is %s, %s or %s, or left out", o.Confine, tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever).At("workspace")
+	}
+	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {
 			return agent.Errorf(agent.InvalidInput, "workspace: %q must be an absolute path", path).At("workspace")
 		}
@@ -162,16 +175,60 @@ func (w *Workspace) Tools() []tool.Tool {
 	}
 }
 
-// unlinked reports whether commands are kept from the network.
-func (w *Workspace) unlinked() bool { return !w.opts.Network && HoldsNetwork() }
+// HoldsNetwork reports whether this machine's kernel can keep commands from the network.
+func HoldsNetwork() bool { return confine.This().Seccomp }
+
+// policy is what a command may do, beside the directories of its own.
+func (w *Workspace) policy(own ...string) *confine.Policy {
+	write := w.opts.Write
+	if w.opts.Home != "" {
+		write = append(write[:len(write):len(write)], w.opts.Home)
+	}
+	return &confine.Policy{
+		Kernel: w.kernel, Confine: w.opts.Confine, AsRoot: w.opts.AsRoot, Network: w.opts.Network,
+		Own: own, Write: write, Read: w.opts.Read, Protect: w.opts.Protect, Private: w.opts.Private,
+	}
+}
+
+// CheckShell tells why shell_run refuses every command: an [agent.Denied] error; nil where
+// it makes them. The error names paths of this machine.
+func (w *Workspace) CheckShell() error {
+	root, err := w.root.Open(".")
+	if err != nil {
+		return agent.Errorf(agent.Denied, "%s: the workspace: %w", ShellTool, err)
+	}
+	defer root.Close()
+	p := w.policy()
+	p.Dir = root
+	if err := p.Fault(); err != nil {
+		return agent.Errorf(agent.CodeOf(err), "%s: %w", ShellTool, err)
+	}
+	return nil
+}
+
+// CheckWrite tells why fs_write refuses every file: an [agent.Denied] error; nil where it
+// writes some. The error names paths of this machine.
+func (w *Workspace) CheckWrite() error {
+	info, err := w.root.Stat(".")
+	if err != nil {
+		return agent.Errorf(agent.Denied, "%s: the workspace: %w", WriteTool, err)
+	}
+	if path := confine.Look(w.opts.Protect).Is(info); path != "" {
+		return agent.Errorf(agent.Denied, "%s: no tool may write what is in %s, and it is the workspace: give that a folder of its own", WriteTool, path)
+	}
+	return nil
+}
 
 // Confined reports whether the kernel keeps what shell_run starts from the files
 // outside of the workspace, as the package comment describes.
-func (w *Workspace) Confined() bool { return w.abi >= filesABI }
+func (w *Workspace) Confined() bool { return w.policy().Held() }
 
 // Confinement says what holds a command: for the model and for people.
 func (w *Workspace) Confinement() string {
-	if w.unlinked() && !(w.opts.MustConfine && !w.Confined()) {
+	if w.CheckShell() != nil {
+		return "Commands are refused: this worker may not run any."
+	}
+	if w.policy().Unlinked() {
 		return w.files() + " They have no network."
 	}
 	return w.files()
@@ -179,18 +236,16 @@ func (w *Workspace) Confinement() string {
 
 // files says what keeps a command to some files.
 func (w *Workspace) files() string {
-	held := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): they can write only there, in HOME and in TMPDIR, and read besides only the system's files", w.abi)
+	held := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): they can write only there, in HOME and in TMPDIR, and read besides only the system's files", w.kernel.Landlock)
 	switch {
-	case w.abi >= signalsABI:
+	case w.opts.Confine == tool.ConfineNever || w.kernel.Landlock == 0:
+		return "Nothing but your care holds commands in the workspace on this machine: stay in it."
+	case w.kernel.Signals():
 		return held + "."
 	case w.Confined():
 		return held + "; they can signal other processes of this user."
-	case w.opts.MustConfine:
-		return "Commands are refused: this machine's kernel can't hold them in the workspace."
-	case w.abi > 0:
-		return held + "; they can truncate files elsewhere and signal other processes of this user. Stay in the workspace."
 	}
-	return "Nothing but your care holds commands in the workspace on this machine: stay in it."
+	return held + "; they can truncate files elsewhere and signal other processes of this user. Stay in the workspace."
 }
 
 // ended reports whether nobody waits for the result any more.

@@ -36,6 +36,7 @@ func setup(t *testing.T, o *workspace.Options) bench {
 	if o.Home == "" {
 		o.Home = t.TempDir()
 	}
+	o.AsRoot = true // CI is root
 	w, err := workspace.Open(b.root, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { w.Close() })

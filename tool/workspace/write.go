@@ -143,6 +143,10 @@ func (w *Workspace) replace(place string, text []byte, info fs.FileInfo) error {
 		return err
 	}
 	defer dir.Close()
+	self, _ := dir.Lstat(filepath.Base(place)) // nil where there is nothing
+	if err := touches(w.fixed(true), dir, filepath.Base(place), self); err != nil {
+		return err
+	}
 	temp := ".fermata-" + rand.Text() + ".tmp"
 	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {

@@ -22,7 +22,7 @@
 //	mcp:
 //	  tickets: {command: [tickets-mcp, --stdio], env: {TICKETS_TOKEN: $TICKETS_TOKEN}, elicit: rounds}
 //	  wiki: {url: "https://wiki.example.com/mcp", headers: {Authorization: "Bearer ${WIKI_TOKEN}"}, resources: true}
-//	workspace: .
+//	workspace: ./project
 //
 // A file is checked as a whole before anything is opened: [Load] tells every
 // fault, each with its line. [File.Open] then opens the workspace and the MCP

@@ -29,6 +29,9 @@ type File struct {
 	Agents    []agent.Definition
 	// Daily is what all runs of the worker's task queue may use in a day.
 	Daily agent.Daily
+	// Private are paths of the worker's own, absolute, which no tool may read or write. They
+	// are set by who opens the file.
+	Private []string
 
 	models    map[string]model.Model // by what an agent calls them, or by provider
 	named     map[string]modelEntry
@@ -37,11 +40,13 @@ type File struct {
 	workspace string // absolute
 	shell     shellEntry
 	asks      map[string]agent.Asking // by names of tools and patterns
+	asRoot    bool
+	scripts   []string // files of models, absolute
 	lines     map[string]entry
 }
 
 // parts of the file, in the order in which they are shown.
-var parts = []string{"agents", "models", "rates", "daily", "mcp", "tools", "workspace", "shell"}
+var parts = []string{"agents", "models", "rates", "daily", "mcp", "tools", "workspace", "shell", "as_root"}
 
 // Load reads a file and checks all of it. What is wrong is told at once, joined
 // in one error; every fault names its line. It returns when the context ends: a pipe to
@@ -82,6 +87,7 @@ func load(path string) (*File, error) {
 	f.readServers(c, found["mcp"])
 	f.readWorkspace(c, found["workspace"])
 	f.readShell(c, found["shell"])
+	f.readRoot(c, found["as_root"])
 	f.readAgents(c, root, found["agents"])
 	f.readTools(c, found["tools"])
 	if err := c.err(); err != nil {
@@ -249,23 +255,6 @@ func (f *File) readWorkspace(c *checker, part entry) {
 	if info, err := os.Stat(f.workspace); err != nil || !info.IsDir() {
 		c.add(agent.InvalidInput, part.key, "workspace %s is not a directory", quote(part.value.Value))
 	}
-}
-
-// shellEntry says how commands of shell_run are held.
-type shellEntry struct {
-	Network     bool `json:"network"`
-	MustConfine bool `json:"must_confine"`
-}
-
-func (f *File) readShell(c *checker, part entry) {
-	if part.value != nil {
-		f.shell, _ = decode[shellEntry](c, part, "shell") // what is wrong is told
-	}
-}
-
-// WorkspaceOptions are those of the agents' workspace.
-func (f *File) WorkspaceOptions() *workspace.Options {
-	return &workspace.Options{Network: f.shell.Network, MustConfine: f.shell.MustConfine}
 }
 
 // within is a path of the file, relative to where the file is.

@@ -30,6 +30,7 @@ type serverEntry struct {
 	// variable of this process, so that no secret has to stand in the file.
 	Env map[string]string `json:"env"`
 	Dir string            `json:"dir"`
+	held
 
 	URL string `json:"url"`
 	// Headers go with each request to the URL. "${NAME}" in a value is a variable of
@@ -57,6 +58,7 @@ type serverEntry struct {
 	Unpinned bool `json:"unpinned"`
 
 	line int
+	file *File
 }
 
 func (f *File) readServers(c *checker, part entry) {
@@ -73,7 +75,10 @@ func (f *File) readServers(c *checker, part entry) {
 				c.add(agent.InvalidInput, e.at(field), "%s%s", where, fault)
 				continue
 			}
-			s.Dir, s.line = within(f.Dir, s.Dir), e.key.Line
+			if s.Read, s.Write = f.paths(s.Read), f.paths(s.Write); s.Dir != "" {
+				s.Read = append(s.Read, within(f.Dir, s.Dir))
+			}
+			s.Dir, s.line, s.file = within(f.Dir, s.Dir), e.key.Line, f
 			if o := s.OAuth; o != nil {
 				o.Key, o.Assertion = f.proof(o.Key), f.proof(o.Assertion)
 			}
@@ -98,6 +103,9 @@ const maxCall = agent.Duration(24 * time.Hour)
 
 // fault is what is wrong with an entry as it stands, and where.
 func (e serverEntry) fault(name string) (field, text string) {
+	if field, text := e.held.fault(); text != "" {
+		return field, text
+	}
 	switch {
 	case e.URL == "" && len(e.Command) == 0:
 		return "command", ".command is missing: write the program and its arguments, as a list, or a url"
@@ -127,6 +135,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "env", ".env belongs to a server with a command; headers name variables as ${NAME}"
 	case e.Dir != "":
 		return "dir", ".dir belongs to a server with a command"
+	case e.Network || e.Confine != "" || len(e.Read) > 0 || len(e.Write) > 0:
+		return "", ": network, read, write and confine belong to a server with a command"
 	}
 	env := map[string]string{}
 	for _, value := range e.values() {
@@ -153,11 +163,16 @@ func (e serverEntry) values() map[string]string {
 }
 
 func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.Vault) *mcp.Options {
-	return &mcp.Options{
+	o := &mcp.Options{
 		OAuth: e.OAuth.options(vault),
 		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, TrustHints: e.TrustHints, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
+		Network: e.Network, Confine: e.Confine, Read: e.Read, Write: e.Write,
 	}
+	if e.file != nil && len(e.Command) > 0 {
+		o.AsRoot, o.Protect, o.Private = e.file.asRoot, e.file.protected(), e.file.private()
+	}
+	return o
 }
 
 // open makes the server; it starts, or is reached, when it is first asked. What can
@@ -229,12 +244,6 @@ func (f *File) uses() (tools, servers []string) {
 	return tools, servers
 }
 
-// UsesShell reports whether some agent may run commands.
-func (f *File) UsesShell() bool {
-	tools, _ := f.uses()
-	return slices.Contains(tools, workspace.ShellTool)
-}
-
 // Workspace is the directory that the agents' tools work in, absolute; empty
 // where no agent has such a tool.
 func (f *File) Workspace() string {
@@ -249,14 +258,17 @@ type Kit struct {
 	Tools   []tool.Tool
 	Sources []tool.Source
 
-	open []io.Closer
+	file    *File
+	place   *workspace.Workspace // nil where no agent has its tools
+	servers []*mcp.Server        // in the order of names
+	open    []io.Closer
 }
 
 // Open opens the workspace and the MCP servers that some agent uses. Where one
 // fails nothing stays open. A server is started when it is first asked. vault keeps what
 // people sign in to servers with; nil keeps it in memory.
 func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
-	k := &Kit{}
+	k := &Kit{file: f}
 	_, servers := f.uses()
 	if dir := f.Workspace(); dir != "" {
 		w, err := workspace.Open(dir, f.WorkspaceOptions())
@@ -264,6 +276,7 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 			return nil, err
 		}
 		k.open = append(k.open, w)
+		k.place = w
 		k.Tools = w.Tools()
 	}
 	for _, name := range servers {
@@ -273,6 +286,7 @@ func (f *File) Open(log *slog.Logger, vault mcp.Vault) (*Kit, error) {
 		}
 		k.open = append(k.open, s)
 		k.Sources = append(k.Sources, s)
+		k.servers = append(k.servers, s)
 	}
 	return k, nil
 }
@@ -291,11 +305,12 @@ type ServerState struct {
 	Tools    int
 	SignIn   bool // the others are known to who has signed in
 	Optional bool
-	Gone     bool  // its program can't be started
-	Err      error // why it has none
 	// Listed are the tools, and Words what the server says of them.
 	Listed []agent.ToolSpec
 	Words  string
+	Gone   bool   // its program can't be started
+	Held   string // what holds its program; empty for a URL
+	Err    error  // why it has none
 }
 
 // askTime caps what a server may take that is asked whether it answers. A program may have
@@ -333,6 +348,7 @@ func (f *File) askServer(ctx context.Context, name string) ServerState {
 		state.Err = agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, entry.line, name, err)
 		return state
 	}
+	state.Held = s.Confinement()
 	tools, err := s.List(ctx)
 	state.Tools, state.Err, state.Listed = len(tools), err, tools
 	if err == nil {

@@ -96,6 +96,7 @@ func (f *File) resolve(name, dir string) error {
 		return nil
 	}
 	if path, ok := strings.CutPrefix(name, scriptPrefix); ok {
+		f.scripts = append(f.scripts, within(dir, path))
 		script, err := testsuite.LoadScript(within(dir, path))
 		if err != nil {
 			return err

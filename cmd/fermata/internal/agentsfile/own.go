@@ -50,11 +50,11 @@ func (f *File) Unproven() (agents, programs []string) {
 		}
 	}
 	_, servers := f.uses()
-	if f.UsesShell() && (f.shell.Network || !workspace.HoldsNetwork()) {
+	if f.Uses(workspace.ShellTool) && (f.shell.Network || f.shell.Confine == tool.ConfineNever || !workspace.HoldsNetwork()) {
 		programs = append(programs, "commands of "+workspace.ShellTool)
 	}
 	for _, name := range servers {
-		if len(f.servers[name].Command) > 0 {
+		if e := f.servers[name]; len(e.Command) > 0 && (e.Network || e.Confine == tool.ConfineNever || !workspace.HoldsNetwork()) {
 			programs = append(programs, "the MCP server "+name)
 		}
 	}

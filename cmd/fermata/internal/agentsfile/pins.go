@@ -17,8 +17,12 @@ func (f *File) Lock() *lock.File {
 	if info, err := os.Stat(f.Path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
+	return lock.At(f.lockPath())
+}
+
+func (f *File) lockPath() string {
 	base := filepath.Base(f.Path)
-	return lock.At(filepath.Join(f.Dir, strings.TrimSuffix(base, filepath.Ext(base))+".lock"))
+	return filepath.Join(f.Dir, strings.TrimSuffix(base, filepath.Ext(base))+".lock")
 }
 
 // Pins keep the MCP servers to what was accepted, but for those that are unpinned.
@@ -39,8 +43,8 @@ func (f *File) Pins() tool.Pins {
 // Pinned reports whether a server is kept to what was accepted.
 func (f *File) Pinned(server string) bool { return !f.servers[server].Unpinned }
 
-// Uses reports whether some agent uses an MCP server.
-func (f *File) Uses(server string) bool {
+// UsesServer reports whether some agent uses an MCP server.
+func (f *File) UsesServer(server string) bool {
 	_, used := f.uses()
 	return slices.Contains(used, server)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +51,7 @@ func TestShellHasNoNetwork(t *testing.T) {
 	require.NoError(t, err)
 	for _, network := range []bool{false, true} {
 		for _, unheld := range []bool{false, true} { // it does not rest on Landlock
-			b := setup(t, &workspace.Options{Network: network})
+			b := setup(t, &workspace.Options{Network: network, Confine: tool.ConfineWherePossible})
 			if unheld {
 				b.Unhold()
 			}

@@ -1,0 +1,172 @@
+package agentsfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/confine"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/workspace"
+)
+
+// held says what a program may do that the kernel holds: commands of the shell, or that of
+// an MCP server.
+type held struct {
+	// Network lets it have sockets.
+	Network bool `json:"network"`
+	// Read and Write are further paths that it may read, or read and write.
+	Read  []string `json:"read"`
+	Write []string `json:"write"`
+	// Confine is always, where_possible or never: what happens where the kernel can't hold it.
+	Confine tool.Confine `json:"confine"`
+}
+
+// fault is what is wrong with it, and where.
+func (h held) fault() (field, text string) {
+	switch {
+	case !h.Confine.Known():
+		return "confine", fmt.Sprintf(".confine is %s: write %s, %s or %s", quote(string(h.Confine)), tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever)
+	case slices.Contains(h.Read, ""):
+		return "read", ".read has an empty path"
+	case slices.Contains(h.Write, ""):
+		return "write", ".write has an empty path"
+	}
+	return "", ""
+}
+
+// paths makes paths of the file absolute.
+func (f *File) paths(list []string) (out []string) {
+	for _, path := range list {
+		out = append(out, within(f.Dir, path))
+	}
+	return out
+}
+
+// shellEntry says how commands of shell_run are held.
+type shellEntry struct{ held }
+
+func (f *File) readShell(c *checker, part entry) {
+	if part.value == nil {
+		return
+	}
+	f.shell, _ = decode[shellEntry](c, part, "shell") // what is wrong is told
+	if field, fault := f.shell.fault(); fault != "" {
+		c.add(agent.InvalidInput, part.at(field), "shell%s", fault)
+	}
+}
+
+func (f *File) readRoot(c *checker, part entry) {
+	if part.value == nil {
+		return
+	}
+	if part.value.Kind != yaml.ScalarNode || part.value.ShortTag() != "!!bool" {
+		c.add(agent.InvalidInput, part.key, "as_root is true or false")
+		return
+	}
+	f.asRoot = strings.EqualFold(part.value.Value, "true")
+}
+
+// WorkspaceOptions are those of the agents' workspace.
+func (f *File) WorkspaceOptions() *workspace.Options {
+	return &workspace.Options{
+		Network: f.shell.Network, Confine: f.shell.Confine, AsRoot: f.asRoot, Read: f.paths(f.shell.Read), Write: f.paths(f.shell.Write),
+		Protect: f.protected(), Private: f.private(),
+	}
+}
+
+// protected are the files and folders that say what the worker runs: no tool may write them.
+func (f *File) protected() []string {
+	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath()}, f.scripts...)
+	if own, err := os.Executable(); err == nil {
+		list = append(list, own)
+	}
+	_, servers := f.uses()
+	for _, name := range servers {
+		list = append(list, f.servers[name].programs()...)
+	}
+	return list
+}
+
+// programs are the files that the server's command consists of and their folders, and where
+// it runs: interpreters load what lies there. All are absolute.
+func (e serverEntry) programs() (list []string) {
+	if len(e.Command) == 0 {
+		return nil
+	}
+	for _, path := range confine.ProgramFiles(e.Command, e.Dir) {
+		list = append(list, path, filepath.Dir(path))
+	}
+	return append(list, e.Dir)
+}
+
+// private are the paths that no tool may read: those of the worker, and keys of MCP servers.
+func (f *File) private() []string {
+	list := slices.Clone(f.Private)
+	for _, s := range f.servers {
+		if s.OAuth == nil {
+			continue
+		}
+		for _, path := range []string{s.OAuth.Key, s.OAuth.Assertion} {
+			if path != "" {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
+}
+
+// Check refuses to work with what is not safe to have on this machine, or would refuse every
+// call: a workspace in which tools could write what decides what runs, commands and MCP
+// programs as root, or where the kernel can't hold them.
+func (k *Kit) Check() error {
+	f := k.file
+	tools, used := f.uses()
+	var err error
+	if slices.Contains(tools, workspace.WriteTool) {
+		err = k.place.CheckWrite()
+	}
+	if err == nil && slices.Contains(tools, workspace.ShellTool) {
+		err = k.place.CheckShell()
+	}
+	if err != nil {
+		return agent.Errorf(agent.CodeOf(err), "%s: %w; the workspace is %s, and another is named so: workspace: ./project", f.Path, err, f.workspace)
+	}
+	for i, s := range k.servers {
+		if err := s.CheckStart(); err != nil {
+			return agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, f.servers[used[i]].line, s.Name(), err)
+		}
+	}
+	return nil
+}
+
+// AsRoot reports whether programs may run as root.
+func (f *File) AsRoot() bool { return f.asRoot }
+
+// Uses reports whether some agent has a tool of the workspace.
+func (f *File) Uses(tool string) bool {
+	tools, _ := f.uses()
+	return slices.Contains(tools, tool)
+}
+
+// Unheld lists the programs of agents' tools that nothing holds, because the file says so.
+func (f *File) Unheld() (programs []string) {
+	free := func(h held) bool {
+		return h.Confine == tool.ConfineNever || h.Confine == tool.ConfineWherePossible && !confine.This().Files()
+	}
+	if f.Uses(workspace.ShellTool) && free(f.shell.held) {
+		programs = append(programs, "commands of "+workspace.ShellTool)
+	}
+	_, servers := f.uses()
+	for _, name := range servers {
+		if e := f.servers[name]; len(e.Command) > 0 && free(e.held) {
+			programs = append(programs, "the MCP server "+name)
+		}
+	}
+	return programs
+}

@@ -1,0 +1,143 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This is what the kernel of this machine can hold programs with.
+func This() Kernel { return Kernel{Landlock: landlockABI(), Seccomp: hasSeccomp()} }
+
+func landlockABI() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// Rights, in the words of Landlock.
+const (
+	rightsRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	rightsEdit = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	rightsDevice = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// rightsNever are handled, hence refused, and given to nothing.
+	rightsNever = unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR
+	// rightsFile are those that a rule for a file, and not a directory, may have.
+	rightsFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+)
+
+// devices may be written. No terminal is among them: who writes to the person's can forge
+// what they are shown.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+// What the kernel is given. A kernel that knows less of it wants the rest to be
+// zero, one that knows more fills up with zeros. Package unix has these too, with
+// names and sizes that change between its versions.
+type (
+	rulesetAttr     struct{ fs, net, scoped uint64 }
+	pathBeneathAttr struct {
+		allowed uint64
+		parent  int32
+	}
+)
+
+// handled are the rights that a version of Landlock knows.
+func handled(abi int) uint64 {
+	rights := uint64(rightsRead | rightsEdit | rightsDevice | rightsNever)
+	if abi < 2 {
+		rights &^= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if abi < filesABI {
+		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi < 5 {
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rights
+}
+
+// ruleset makes Landlock's rules of a policy: a descriptor.
+func (p *Policy) ruleset() (int, error) {
+	attr := rulesetAttr{fs: handled(p.Kernel.Landlock)}
+	if p.Kernel.Signals() {
+		attr.scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return 0, fmt.Errorf("landlock: %w", errno)
+	}
+	rules := ruleset{fd: int(fd), handled: attr.fs}
+	if p.Dir != nil {
+		rules.allow(p.Dir, rightsRead|rightsEdit)
+	}
+	for _, path := range p.Own {
+		rules.path(path, rightsRead|rightsEdit, true)
+	}
+	for _, path := range p.Write {
+		rules.path(path, rightsRead|rightsEdit, false)
+	}
+	for _, path := range append(Readable(), p.Read...) {
+		rules.path(path, rightsRead, false)
+	}
+	for _, path := range devices {
+		rules.path(path, rightsDevice, false)
+	}
+	if rules.err != nil {
+		unix.Close(rules.fd)
+	}
+	return rules.fd, rules.err
+}
+
+// ruleset collects rules; err is the first thing that went wrong.
+type ruleset struct {
+	fd      int
+	handled uint64
+	err     error
+}
+
+// path allows something beneath a path. One that does not exist is left out,
+// unless it must.
+func (r *ruleset) path(path string, rights uint64, must bool) {
+	if r.err != nil {
+		return
+	}
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if must || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ENOTDIR) {
+			r.err = fmt.Errorf("%s: %w", path, err)
+		}
+		return
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	r.allow(f, rights)
+}
+
+func (r *ruleset) allow(f *os.File, rights uint64) {
+	if r.err != nil {
+		return
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		r.err = fmt.Errorf("%s: %w", f.Name(), err)
+		return
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= rightsFile
+	}
+	rule := pathBeneathAttr{allowed: rights & r.handled, parent: int32(f.Fd())}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		r.err = fmt.Errorf("landlock: %s: %w", f.Name(), errno)
+	}
+}

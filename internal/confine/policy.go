@@ -1,0 +1,114 @@
+package confine
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/tool"
+)
+
+// Versions of Landlock. From the first on (Linux 6.2) files elsewhere can't be truncated
+// either, from the second on (6.12) processes elsewhere can't be signalled.
+const (
+	filesABI   = 3
+	signalsABI = 6
+)
+
+// Kernel is what a kernel can hold programs with. The zero value holds nothing.
+type Kernel struct {
+	Landlock int // its version; zero where the kernel lacks it
+	Seccomp  bool
+}
+
+// Holds reports whether the kernel can hold a program to its files and from the network.
+func (k Kernel) Holds() bool { return k.Landlock >= filesABI && k.Seccomp }
+
+// Files reports whether the kernel can hold a program to its files.
+func (k Kernel) Files() bool { return k.Landlock >= filesABI }
+
+// Signals reports whether the kernel can keep a program from signalling others.
+func (k Kernel) Signals() bool { return k.Landlock >= signalsABI }
+
+// Policy says what a program, and all that it starts, may do.
+type Policy struct {
+	Kernel Kernel
+	// Confine says what happens where the kernel can't hold it.
+	Confine tool.Confine
+	// AsRoot lets it run as root, where this process does.
+	AsRoot bool
+	// Network lets it have sockets.
+	Network bool
+	// Dir is an open directory that it may write; nil for none.
+	Dir *os.File
+	// Own are directories that it may write, and that must be there.
+	Own []string
+	// Write and Read are further paths; those that are not there are left out. What every
+	// program needs to run (see [Readable]) need not be among them.
+	Write, Read []string
+	// Protect are paths that it may not be given to write: what decides what runs, and as
+	// whom. Private are paths that it may not be given to read either.
+	Protect, Private []string
+}
+
+// Root reports whether this process runs as root.
+func Root() bool { return os.Geteuid() == 0 }
+
+// Fault says why nothing is started under the policy; nil if it may be.
+func (p *Policy) Fault() error {
+	switch {
+	case Root() && !p.AsRoot:
+		return agent.Errorf(agent.Denied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true (AsRoot in Go), after which a program's files are root's")
+	case (p.Confine == "" || p.Confine == tool.ConfineAlways) && !p.Kernel.Holds():
+		return agent.Errorf(agent.Denied, "the kernel of this machine can't hold it: that takes Linux 6.2 with Landlock and seccomp, on amd64 or arm64 (here: %s). Run the worker in a container or a virtual machine of its own, and write confine: where_possible", p.Kernel)
+	}
+	return p.exposed()
+}
+
+// exposed tells which path of the worker's own the policy gives away; nil if none.
+func (p *Policy) exposed() error {
+	if p.Confine == tool.ConfineNever {
+		return nil // it gives away all of them
+	}
+	private := Look(p.Private)
+	fixed := append(Look(p.Protect), private...)
+	writes := p.Write
+	if p.Dir != nil {
+		writes = append([]string{p.Dir.Name()}, writes...)
+	}
+	for _, dir := range writes {
+		if path := fixed.In(dir); path != "" {
+			return agent.Errorf(agent.Denied, "it could write %s, which decides what the worker runs or is the worker's own, since it may write %s: give it a folder of its own", path, dir)
+		}
+	}
+	for _, dir := range append(writes, p.Read...) {
+		path := private.In(dir)
+		if path == "" {
+			path = private.Around(dir)
+		}
+		if path != "" {
+			return agent.Errorf(agent.Denied, "it could read %s, which is the worker's own, since it may read %s: give it a folder of its own", path, dir)
+		}
+	}
+	return nil
+}
+
+// Held reports whether the kernel holds programs to their files under the policy.
+func (p *Policy) Held() bool { return p.Confine != tool.ConfineNever && p.Kernel.Files() }
+
+// Unlinked reports whether programs have no network under the policy.
+func (p *Policy) Unlinked() bool {
+	return p.Confine != tool.ConfineNever && !p.Network && p.Kernel.Seccomp
+}
+
+// String says it in words.
+func (k Kernel) String() string {
+	seccomp := "no seccomp filter"
+	if k.Seccomp {
+		seccomp = "seccomp"
+	}
+	if k.Landlock == 0 {
+		return "no Landlock, " + seccomp
+	}
+	return fmt.Sprintf("Landlock %d, %s", k.Landlock, seccomp)
+}

@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package confine
+
+import "os/exec"
+
+// Await waits for the end of the program itself, which is thereby reaped: what is left of
+// its group is killed in the next moment, before its number is given to another.
+func (p *Program) Await() { p.cmd.Wait() }
+
+func reap(*exec.Cmd) {}
+
+func bound(int) uint64 { return 0 }
+
+// Sweep does nothing: what leaves the group is not found on this system.
+func (*Program) Sweep() []Left { return nil }

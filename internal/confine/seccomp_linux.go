@@ -1,0 +1,147 @@
+//go:build amd64 || arm64
+
+package confine
+
+import (
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in what a filter is shown of a system call. Both architectures put the low half
+// of an argument first.
+const (
+	atNumber       = 0
+	atArchitecture = 4
+	atArguments    = 16
+)
+
+// otherCalls is the first number of system calls of another kind (x32), which amd64 has besides.
+const otherCalls = 0x40000000
+
+const (
+	load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	equal   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	atLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	anyOf   = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
+	answer  = unix.BPF_RET | unix.BPF_K
+)
+
+const (
+	// idBits are the bits of a mode that let a program run with the rights of its file's
+	// owner or group.
+	idBits = unix.S_ISUID | unix.S_ISGID
+	// making are the flags of an open that give a new file its mode.
+	making = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+)
+
+// sockets are the system calls by which a process gets to the network, and to programs that
+// listen at a path, such as Docker: all sockets but pairs of them. Landlock's rights are
+// not enough: it knows TCP alone, and of that not all ways to send.
+var sockets = []uint32{unix.SYS_SOCKET}
+
+// refused are calls that nothing held may make: the ring by which the kernel would do what
+// the filter does not see, and the keys that the kernel keeps for this user.
+var refused = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY}
+
+// A moder gives a file a mode; an opener does if it makes the file. Both name the places of
+// their arguments. An architecture has older ones besides.
+type (
+	moder  struct{ number, mode uint32 }
+	opener struct{ number, flags, mode uint32 }
+)
+
+var (
+	moders  = []moder{{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2}, {unix.SYS_MKNODAT, 2}}
+	openers = []opener{{unix.SYS_OPENAT, 2, 3}}
+)
+
+// limits are calls that change a limit, with the place of the limit's name and of the new
+// value's address; a call without one changes nothing. Zero stands for a call that has one.
+var limits = []struct{ number, resource, value uint32 }{{unix.SYS_SETRLIMIT, 0, 0}, {unix.SYS_PRLIMIT64, 1, 2}}
+
+// filter is the program of a seccomp filter. What it refuses gets EPERM, and so do all calls
+// of another architecture, whose numbers mean something else.
+func filter(network bool) []unix.SockFilter {
+	architecture := uint32(unix.AUDIT_ARCH_X86_64)
+	if runtime.GOARCH == "arm64" {
+		architecture = unix.AUDIT_ARCH_AARCH64
+	}
+	list := []unix.SockFilter{
+		{Code: load, K: atArchitecture},
+		{Code: equal, K: architecture, Jt: 1},
+		no(unix.EPERM),
+		{Code: load, K: atNumber},
+		{Code: atLeast, K: otherCalls, Jf: 1},
+		no(unix.EPERM),
+	}
+	calls := refused
+	if !network {
+		calls = slices.Concat(refused, sockets)
+	}
+	for _, number := range calls {
+		list = append(list, on(number, no(unix.EPERM))...)
+	}
+	// Its mode is in memory, where a filter can't look. Programs do without it, as on older kernels.
+	list = append(list, on(unix.SYS_OPENAT2, no(unix.ENOSYS))...)
+	for _, c := range slices.Concat(moders, olderModers) {
+		list = append(list, on(c.number, lacks(c.mode, idBits)...)...)
+	}
+	for _, c := range slices.Concat(openers, olderOpeners) {
+		list = append(list, on(c.number, append([]unix.SockFilter{
+			low(c.flags), {Code: anyOf, K: uint32(making), Jt: 1}, yes(),
+		}, lacks(c.mode, idBits)...)...)...)
+	}
+	for _, c := range limits {
+		check := []unix.SockFilter{low(c.resource), {Code: equal, K: unix.RLIMIT_RTTIME, Jt: 1}, yes()}
+		if c.value > 0 {
+			check = append(check, low(c.value), unix.SockFilter{Code: equal, K: 0, Jf: 3}, high(c.value), unix.SockFilter{Code: equal, K: 0, Jf: 1}, yes())
+		}
+		list = append(list, on(c.number, append(check, no(unix.EPERM))...)...)
+	}
+	return append(list, yes())
+}
+
+// on does something at one system call. What it does has to end with an answer.
+func on(number uint32, do ...unix.SockFilter) []unix.SockFilter {
+	return append([]unix.SockFilter{{Code: equal, K: number, Jf: uint8(len(do))}}, do...)
+}
+
+// lacks allows a call if an argument has none of some bits.
+func lacks(argument, bits uint32) []unix.SockFilter {
+	return []unix.SockFilter{low(argument), {Code: anyOf, K: bits, Jf: 1}, no(unix.EPERM), yes()}
+}
+
+func low(argument uint32) unix.SockFilter {
+	return unix.SockFilter{Code: load, K: atArguments + 8*argument}
+}
+
+func high(argument uint32) unix.SockFilter {
+	return unix.SockFilter{Code: load, K: atArguments + 8*argument + 4}
+}
+
+func yes() unix.SockFilter { return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW} }
+
+func no(err unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(err)}
+}
+
+// sift puts the filter on this thread, and on what it starts, for good.
+func sift(network bool) error {
+	list := filter(network)
+	program := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+	runtime.KeepAlive(list)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func hasSeccomp() bool {
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0
+}

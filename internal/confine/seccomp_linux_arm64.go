@@ -1,0 +1,6 @@
+package confine
+
+var (
+	olderModers  []moder
+	olderOpeners []opener
+)

@@ -215,6 +215,9 @@ type RunStatus struct {
 	// may still be used. Both are nil where nothing is bounded.
 	Granted *Room `json:"granted,omitempty"`
 	Left    *Room `json:"left,omitempty"`
+	// Execution is what tokens are bound to: the run's id or, where its workflow was reset,
+	// that of the execution which the last reset began.
+	Execution string `json:"execution,omitempty"`
 	// Build is the version of the worker that answers.
 	Build string `json:"build"`
 	Seq   int64  `json:"seq"`

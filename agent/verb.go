@@ -49,6 +49,9 @@ type Order struct {
 	By string `json:"by,omitempty"`
 	// Run refuses the verb as [Stale] where another run of the session is live.
 	Run string `json:"run,omitempty"`
+	// Token proves who says it, where approvers or a policy bind the verb. It is taken in
+	// updates only. Of several answers each has its own.
+	Token string `json:"token,omitempty"`
 	// Meta is the sender's own: it is never looked at.
 	Meta json.RawMessage `json:"meta,omitempty"`
 }
@@ -122,9 +125,6 @@ type AnswerOrder struct {
 	Choice *int `json:"choice,omitempty"`
 	// Data is a client tool's result.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Token is what an approver proves to be one with, where approvers are named.
-	// It is taken in updates only.
-	Token string `json:"token,omitempty"`
 }
 
 // ApproveOrder lets a call be made.
@@ -138,7 +138,6 @@ type ApproveOrder struct {
 	// Digest refuses the verb as [Stale] where the arguments are others.
 	Digest string `json:"digest,omitempty"`
 	Note   string `json:"note,omitempty"`
-	Token  string `json:"token,omitempty"`
 }
 
 // RejectOrder refuses a call; the model sees the reason.
@@ -146,7 +145,6 @@ type RejectOrder struct {
 	Order
 	Request string `json:"request,omitempty"`
 	Reason  string `json:"reason"`
-	Token   string `json:"token,omitempty"`
 }
 
 // AnswersOrder answers several requests together: all or none.

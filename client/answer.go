@@ -20,7 +20,7 @@ type AnswerOptions struct {
 	Data json.RawMessage
 	// By is who answers: a claim, recorded as one.
 	By string
-	// Token proves an approver to be one, where the request names approvers.
+	// Token proves who decides, where the request names approvers or a policy binds the verb.
 	Token string
 }
 
@@ -35,7 +35,7 @@ type ApproveOptions struct {
 	Note string
 	// By is who approves: a claim, recorded as one.
 	By string
-	// Token proves an approver to be one, where the request names approvers.
+	// Token proves who decides, where the request names approvers or a policy binds the verb.
 	Token string
 }
 
@@ -43,7 +43,7 @@ type ApproveOptions struct {
 type RejectOptions struct {
 	// By is who rejects: a claim, recorded as one.
 	By string
-	// Token proves an approver to be one, where the request names approvers.
+	// Token proves who decides, where the request names approvers or a policy binds the verb.
 	Token string
 }
 
@@ -54,7 +54,7 @@ type RejectOptions struct {
 // [agent.Expired] and [agent.Spent] where approvers are named, and
 // [agent.NoWorker] or [agent.Timeout] where nobody answers.
 func (c *Client) Answer(ctx context.Context, req agent.Request, a AnswerOptions) (agent.Ack, error) {
-	return c.say(ctx, req.Session, agent.AnswerOrder{Order: orderTo(req, a.By), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data, Token: a.Token})
+	return c.say(ctx, req.Session, agent.AnswerOrder{Order: orderTo(req, a.By, a.Token), Request: req.ID, Text: a.Text, Choice: a.Choice, Data: a.Data})
 }
 
 // Approve lets the call be made that a request is about. The digest that the
@@ -64,7 +64,7 @@ func (c *Client) Approve(ctx context.Context, req agent.Request, o *ApproveOptio
 	if o == nil {
 		o = &ApproveOptions{}
 	}
-	order := agent.ApproveOrder{Order: orderTo(req, o.By), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note, Token: o.Token}
+	order := agent.ApproveOrder{Order: orderTo(req, o.By, o.Token), Request: req.ID, Always: o.Always, Digest: req.Digest, Note: o.Note}
 	if o.Arguments != nil {
 		raw, err := json.Marshal(o.Arguments)
 		if err != nil {
@@ -81,11 +81,13 @@ func (c *Client) Reject(ctx context.Context, req agent.Request, reason string, o
 	if o == nil {
 		o = &RejectOptions{}
 	}
-	return c.say(ctx, req.Session, agent.RejectOrder{Order: orderTo(req, o.By), Request: req.ID, Reason: reason, Token: o.Token})
+	return c.say(ctx, req.Session, agent.RejectOrder{Order: orderTo(req, o.By, o.Token), Request: req.ID, Reason: reason})
 }
 
 // orderTo makes an answer one for the run that asked.
-func orderTo(req agent.Request, by string) agent.Order { return agent.Order{Run: req.Run, By: by} }
+func orderTo(req agent.Request, by, token string) agent.Order {
+	return agent.Order{Run: req.Run, By: by, Token: token}
+}
 
 // AnswerAll answers several requests of a session together: all or none. Who
 // answers, which run is meant and the id are those of the first answer that says

@@ -26,6 +26,9 @@ type EmitOptions struct {
 	ID string
 	// By is who says so: a claim, recorded as one.
 	By string
+	// Token proves who says so to the session, where a policy binds the verb. It is for one
+	// session, and so wants Session.
+	Token string
 }
 
 // Emitted says what became of an event.
@@ -60,7 +63,10 @@ func (c *Client) Emit(ctx context.Context, topic string, payload any, o *EmitOpt
 	if o == nil {
 		o = &EmitOptions{}
 	}
-	order := agent.EmitOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By}, Topic: topic}
+	order := agent.EmitOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By, Token: o.Token}, Topic: topic}
+	if o.Token != "" && o.Session == "" {
+		return Emitted{}, agent.Errorf(agent.InvalidInput, "emit refused: a token is for one session; name it").At("token")
+	}
 	if payload != nil {
 		raw, err := json.Marshal(payload)
 		if err != nil {

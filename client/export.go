@@ -16,12 +16,10 @@ import (
 	"github.com/fermata-agents/fermata/store"
 )
 
-// ExportOptions says how a session is exported. Keys and Key are required.
+// ExportOptions says how a session is exported. Key is required.
 type ExportOptions struct {
-	// Keys sign, and Key is the id of the one that does. The workers where the session
-	// shall live need that key too.
-	Keys signals.Keys
-	Key  string
+	// Key signs. The workers where the session shall live need its public key.
+	Key signals.Signer
 	// For is how long the export can be imported; zero means 24 hours.
 	For time.Duration
 	// NoExpiry lets it be imported for ever.
@@ -31,7 +29,7 @@ type ExportOptions struct {
 // lasts is how long the export is good; zero means for ever.
 func (o ExportOptions) lasts() (time.Duration, error) {
 	switch {
-	case len(o.Keys) == 0:
+	case o.Key.ID() == "":
 		return 0, agent.Errorf(agent.NotSetUp, "export refused: there is no key to sign with; there is none by default")
 	case o.For < 0:
 		return 0, agent.Errorf(agent.InvalidInput, "export refused: the time for which it is good must be positive").At("for")
@@ -74,9 +72,8 @@ func exported(c export.Content, chunks int) Exported {
 // for nothing. It holds all that was said, and the arguments of open calls, in the
 // clear.
 //
-// Errors are [agent.NotSetUp] without keys or a store, [agent.InvalidInput] for a
-// key that is not known or too short and for a session below another one,
-// [agent.NotFound], [agent.Busy] for a run that is neither suspended nor at its end
+// Errors are [agent.NotSetUp] without a key or a store, [agent.InvalidInput] for a
+// session below another one, [agent.NotFound], [agent.Busy] for a run that is neither suspended nor at its end
 // or has live runs below it, [agent.Stale] where the last run was ended from
 // outside and is not stored to its end, and those of the store and of a query.
 func (c *Client) Export(ctx context.Context, session string, w io.Writer, o ExportOptions) (Exported, error) {
@@ -91,8 +88,8 @@ func (c *Client) Export(ctx context.Context, session string, w io.Writer, o Expo
 	if err != nil {
 		return Exported{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}
-	content = content.Stamp(o.Key, time.Now(), lasts)
-	n, err := export.Write(w, content, o.Keys, c.chain(ctx, content.Head.Digest, tail))
+	content = content.Stamp(o.Key.ID(), time.Now(), lasts)
+	n, err := export.Write(w, content, o.Key, c.chain(ctx, content.Head.Digest, tail))
 	if err != nil {
 		return Exported{}, fmt.Errorf("exporting session %s: %w", session, err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // ImportOptions says how a session is imported. Keys is required.
 type ImportOptions struct {
-	// Keys verify: the one that signed has to be among them. Old ones may stay.
+	// Keys verify: that of the one that signed has to be among them. Old ones may stay.
 	Keys signals.Keys
 	// By is who imports: a claim, recorded as one.
 	By string

@@ -16,15 +16,18 @@ import (
 // An export with several faults is refused for the first of them: its signature, its
 // version, its age, and whether it was used, in this order (PA-17).
 func TestTheOrderInWhichAnExportIsRefused(t *testing.T) {
-	ours, theirs := signals.Keys{"k": bytes.Repeat([]byte{1}, 32)}, signals.Keys{"k": bytes.Repeat([]byte{2}, 32)}
+	ours, err := signals.NewSigner("k")
+	require.NoError(t, err)
+	theirs, err := signals.NewSigner("k")
+	require.NoError(t, err)
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
 	c := New(&fake{}, &Options{Store: dir})
-	bring := func(content export.Content, keys signals.Keys) error {
+	bring := func(content export.Content, key signals.Signer) error {
 		var file bytes.Buffer
-		_, err := export.Write(&file, content, keys, func(func(store.Packed, error) bool) {})
+		_, err := export.Write(&file, content, key, func(func(store.Packed, error) bool) {})
 		require.NoError(t, err)
-		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), ImportOptions{Keys: ours})
+		_, err = c.Import(t.Context(), bytes.NewReader(file.Bytes()), ImportOptions{Keys: ours.Keys()})
 		return err
 	}
 	fresh := export.Content{Head: store.Head{V: 1, Session: "s", Run: "r", Agent: "a", Status: agent.Completed}}.Stamp("k", time.Now(), 0)

@@ -107,7 +107,8 @@ const patience = 3 * time.Second
 // SayOrLeave says pause, interrupt, stop, cancel or send as they were written,
 // and where no worker answers within 3 s leaves them as a signal with the same
 // id, for the worker that comes: then later is true and there is no ack. What
-// has to be refused of a signal is shown in the run's status. A run whose first task fails
+// has to be refused of a signal is shown in the run's status. A verb with a token is not
+// left: a signal proves nothing. A run whose first task fails
 // hears nothing: stop and cancel end it at once. Errors are those of
 // an update, and [agent.InvalidInput] for every other verb: an answer that is
 // left would tell nobody that it came too late.
@@ -121,7 +122,7 @@ func (c *Client) SayOrLeave(ctx context.Context, session string, command agent.C
 	switch {
 	case err == nil:
 		return &said, false, nil
-	case ctx.Err() == nil && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+	case ctx.Err() == nil && command.Common().Token == "" && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
 		if ended, err := c.endUnbegun(ctx, session, command); ended || err != nil {
 			return &agent.Ack{V: agent.Version, Session: session, Status: agent.Cancelled, Effect: agent.Accepted}, false, err
 		}

@@ -23,6 +23,9 @@ type SendOptions struct {
 	Agent string
 	// ID makes a message that is sent again the same one; empty means a new one.
 	ID string
+	// Token proves who says it, where a policy binds the verb. Then the message is not left
+	// for a worker that comes.
+	Token string
 }
 
 // sendTries bounds the race between a run that ends and others who begin the next.
@@ -39,13 +42,13 @@ func (c *Client) Send(ctx context.Context, session, text string, o *SendOptions)
 	if o == nil {
 		o = &SendOptions{}
 	}
-	order := agent.SendOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By}, Text: text, Mode: o.Mode}
+	order := agent.SendOrder{Order: agent.Order{ID: idOr(o.ID), By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	for try := 1; ; try++ {
 		soon, cancel := context.WithTimeout(ctx, patience)
 		ack, err := c.say(soon, session, order)
 		cancel()
 		switch {
-		case ctx.Err() == nil && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
+		case ctx.Err() == nil && o.Token == "" && (errors.Is(err, agent.Timeout) || errors.Is(err, agent.NoWorker)):
 			return c.post(ctx, session, order, o.Agent)
 		case err == nil && ack.Effect != agent.Moot:
 			run := &Run{client: c, Session: session, ID: ack.Run}

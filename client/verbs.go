@@ -34,6 +34,8 @@ type ResumeOptions struct {
 	Fresh bool
 	// By is who says so: a claim, recorded as one.
 	By string
+	// Token proves who says so, where a policy binds the verb.
+	Token string
 }
 
 // Resume lifts the run's own hold, with all below it, and wakes a run that waits
@@ -44,7 +46,7 @@ func (r *Run) Resume(ctx context.Context, o *ResumeOptions) (agent.Ack, error) {
 		o = &ResumeOptions{}
 	}
 	order := r.order()
-	order.By = o.By
+	order.By, order.Token = o.By, o.Token
 	return r.say(ctx, agent.ResumeOrder{Order: order, Suspension: o.Suspension, Message: o.Message, Fresh: o.Fresh})
 }
 

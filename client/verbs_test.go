@@ -62,7 +62,7 @@ func TestWhatIsSaid(t *testing.T) {
 		`{"run":"01a2","request":"q-7","reason":"too much"}`: func(ctx context.Context) (agent.Ack, error) { return c.Reject(ctx, req, "too much", nil) },
 		`{"by":"ana","run":"01a2","answers":[{"request":"q-7","approve":{"request":"q-7"}},{"request":"q-8","answer":{"by":"ana","run":"01a2","request":"q-8","text":"Rome"}}]}`: func(ctx context.Context) (agent.Ack, error) {
 			return c.AnswerAll(ctx, req.Session, agent.AnswerTo{Request: "q-7", Approve: &agent.ApproveOrder{}},
-				agent.AnswerTo{Request: "q-8", Answer: &agent.AnswerOrder{Order: orderTo(req, "ana"), Text: "Rome"}})
+				agent.AnswerTo{Request: "q-8", Answer: &agent.AnswerOrder{Order: orderTo(req, "ana", ""), Text: "Rome"}})
 		},
 	} {
 		ack, err := say(t.Context())

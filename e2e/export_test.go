@@ -24,7 +24,10 @@ import (
 
 // exportKeys are what the workers of these tests take exports by: one signs, the
 // other did.
-var exportKeys = signals.Keys{"now": bytes.Repeat([]byte{1}, 32), "before": bytes.Repeat([]byte{2}, 32)}
+var (
+	signsNow, signedBefore = newSigner("now"), newSigner("before")
+	exportKeys             = signals.Keys{"now": signsNow.Keys()["now"], "before": signedBefore.Keys()["before"]}
+)
 
 // elsewhere is another cluster: a server and a store of its own, and no worker yet.
 func elsewhere(t *testing.T) *stage {
@@ -40,8 +43,8 @@ func elsewhere(t *testing.T) *stage {
 // export writes a session to memory.
 func (s *stage) export(t *testing.T, session string, o client.ExportOptions) []byte {
 	t.Helper()
-	if o.Keys == nil {
-		o.Keys, o.Key = exportKeys, "now"
+	if o.Key.ID() == "" {
+		o.Key = signsNow
 	}
 	var file bytes.Buffer
 	e, err := s.Export(t.Context(), session, &file, o)
@@ -161,7 +164,7 @@ func TestExportAQuestionWithADeadline(t *testing.T) {
 			s := setup(t, def, ask())
 			run := s.begin(t, "go", nil)
 			was := s.suspended(t, run)
-			file := s.export(t, run.Session, client.ExportOptions{Keys: exportKeys, Key: "before", NoExpiry: true})
+			file := s.export(t, run.Session, client.ExportOptions{Key: signedBefore, NoExpiry: true})
 			if c.answer == "" {
 				require.Equal(t, agent.Completed, s.rest(t, s.ended(t, run)).Status) // the deadline has passed
 			}
@@ -213,17 +216,17 @@ func TestExportRefused(t *testing.T) {
 	run := s.begin(t, "go", nil)
 	s.suspended(t, run)
 	good := s.export(t, run.Session, client.ExportOptions{})
-	expired := s.export(t, run.Session, client.ExportOptions{Keys: exportKeys, Key: "now", For: time.Nanosecond})
-	foreign := s.export(t, run.Session, client.ExportOptions{Keys: signals.Keys{"now": bytes.Repeat([]byte{9}, 32)}, Key: "now"})
+	expired := s.export(t, run.Session, client.ExportOptions{Key: signsNow, For: time.Nanosecond})
+	foreign := s.export(t, run.Session, client.ExportOptions{Key: newSigner("now")})
 	tampered := bytes.Replace(good, []byte("Where to?"), []byte("Where do?"), 1)
 	require.NotEqual(t, good, tampered)
 	var none bytes.Buffer
-	for _, o := range []client.ExportOptions{{}, {Keys: exportKeys}, {Keys: signals.Keys{"": nil}}, {Keys: exportKeys, Key: "now", For: time.Hour, NoExpiry: true}} {
+	for _, o := range []client.ExportOptions{{}, {Key: signals.Signer{}, NoExpiry: true}, {Key: signsNow, For: time.Hour, NoExpiry: true}} {
 		_, err := s.Export(t.Context(), run.Session, &none, o)
 		require.Error(t, err)
 		require.Empty(t, none.Bytes())
 	}
-	_, err := s.Export(t.Context(), "nobody", &none, client.ExportOptions{Keys: exportKeys, Key: "now"})
+	_, err := s.Export(t.Context(), "nobody", &none, client.ExportOptions{Key: signsNow})
 	require.ErrorIs(t, err, agent.NotFound)
 
 	there := elsewhere(t)
@@ -263,7 +266,7 @@ func TestExportRefused(t *testing.T) {
 
 	_, err = s.Answer(t.Context(), s.suspended(t, run).Requests[0], client.AnswerOptions{Text: "Rome"})
 	require.NoError(t, err)
-	_, err = s.Export(t.Context(), run.Session, &none, client.ExportOptions{Keys: exportKeys, Key: "now"})
+	_, err = s.Export(t.Context(), run.Session, &none, client.ExportOptions{Key: signsNow})
 	require.ErrorIs(t, err, agent.Busy, "it runs")
 	_, err = run.Cancel(t.Context(), "")
 	require.NoError(t, err)

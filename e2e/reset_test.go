@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
 )
 
@@ -154,4 +156,51 @@ func TestAStopOfARunWhoseStoreHangs(t *testing.T) {
 	require.Equal(t, agent.Cancelled, s.rest(t, cancelled).Status)
 	goOn()
 	require.Equal(t, agent.Stopped, s.rest(t, stopped).Status)
+}
+
+// An approval is good once. After a reset the run asks again, the server says the recorded
+// approval again, and so may whoever read it in the history: the call is not made a second
+// time, until an approver decides anew.
+func TestAnApprovalIsNotGoodAgainAfterAReset(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	run := v.begin(t, "go", nil)
+	q := v.suspended(t, run).Requests[0]
+	tasks := v.tasks(t, run.Session)
+	asks := tasks[len(tasks)-1]
+	approve := func() (client.ApproveOptions, signals.Claim) {
+		claim, err := v.Claim(t.Context(), run.Session, agent.Approve, q.ID, "ana")
+		require.NoError(t, err)
+		claim.Expires = time.Now().Add(time.Hour)
+		token, err := v.signer.Mint(claim)
+		require.NoError(t, err)
+		return client.ApproveOptions{Token: token}, claim
+	}
+	first, was := approve()
+	require.Equal(t, run.ID, was.Execution)
+	_, err := v.Approve(t.Context(), q, &first)
+	require.NoError(t, err)
+	require.Equal(t, cardNumber, <-v.cards)
+	require.Equal(t, agent.Completed, v.rest(t, run).Status)
+
+	for range 2 { // a reset, and one of what came of it
+		info, err := v.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+		require.NoError(t, err)
+		_, err = v.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+			Namespace: "default", WorkflowExecution: info.GetWorkflowExecutionInfo().GetExecution(), Reason: "test", RequestId: uuid.NewString(), WorkflowTaskFinishEventId: asks,
+		})
+		require.NoError(t, err)
+		again := v.suspended(t, run).Requests[0]
+		require.Equal(t, []string{q.ID, q.Digest}, []string{again.ID, again.Digest}, "it asks the same as before")
+		_, err = v.Approve(t.Context(), q, &first)
+		require.ErrorIs(t, err, agent.BadSignature)
+		second, is := approve()
+		require.NotEqual(t, was.Execution, is.Execution)
+		require.Empty(t, v.cards, "what was approved once is not done again")
+		_, err = v.Approve(t.Context(), q, &second)
+		require.NoError(t, err)
+		require.Equal(t, cardNumber, <-v.cards)
+		require.Equal(t, agent.Completed, v.rest(t, run).Status)
+		first, was = second, is
+	}
 }

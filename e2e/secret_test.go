@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -29,17 +28,14 @@ const cardNumber = "4111-1111-planted"
 // vault is a worker with approval keys whose every word is kept.
 type vault struct {
 	*stage
-	keys  signals.Keys
-	said  *bytes.Buffer
-	cards chan string
+	signer signals.Signer
+	said   *bytes.Buffer
+	cards  chan string
 }
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	secret := make([]byte, 32)
-	_, err := rand.Read(secret)
-	require.NoError(t, err)
-	v := &vault{keys: signals.Keys{"k1": secret}, said: &bytes.Buffer{}, cards: make(chan string, 4)}
+	v := &vault{signer: newSigner("k1"), said: &bytes.Buffer{}, cards: make(chan string, 4)}
 	words := zapcore.Lock(zapcore.AddSync(v.said))
 	logger := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), words, zap.DebugLevel))
 	s := shared(t)
@@ -54,7 +50,7 @@ func newVault(t *testing.T) *vault {
 		return "", fmt.Errorf("the bank is closed")
 	}, &tool.Options{Secrets: []string{"Card"}})
 	w, err := worker.New(c, &worker.Options{
-		TaskQueue: v.queue, Store: dir, Logger: logger, Tools: []tool.Tool{pay}, ApprovalKeys: v.keys,
+		TaskQueue: v.queue, Store: dir, Logger: logger, Tools: []tool.Tool{pay}, ApprovalKeys: v.signer.Keys(),
 		Models: map[string]model.Model{"script": testsuite.NewScript(
 			testsuite.Reply{Calls: call("pay", map[string]any{"Card": cardNumber})}, testsuite.Reply{Text: "done"})},
 		Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana"}}}}},
@@ -74,7 +70,9 @@ func TestTokensAndSecrets(t *testing.T) {
 	q := v.suspended(t, run).Requests[0]
 	require.JSONEq(t, `{"Card":"[secret]"}`, string(q.Call.Arguments))
 	mint := func(approver, request string, until time.Duration) string {
-		token, err := v.keys.Mint("k1", signals.Claim{Session: run.Session, Run: run.ID, Request: request, Approver: approver, Expires: time.Now().Add(until)})
+		token, err := v.signer.Mint(signals.Claim{
+			Session: run.Session, Execution: run.ID, Verb: agent.Approve, Request: request, Digest: q.Digest, Principal: approver, Expires: time.Now().Add(until),
+		})
 		require.NoError(t, err)
 		return token
 	}
@@ -91,8 +89,17 @@ func TestTokensAndSecrets(t *testing.T) {
 		require.ErrorIs(t, err, c.code)
 		errs = append(errs, err)
 	}
-	_, err := signals.Say(t.Context(), v.temporal, run.Session, agent.ApproveOrder{Request: q.ID, Digest: "0000000000000000", Token: good})
-	require.ErrorIs(t, err, agent.Stale)
+	order := agent.Order{Token: good}
+	for name, c := range map[string]agent.Command{
+		"other arguments":    agent.ApproveOrder{Order: order, Request: q.ID, Digest: "0000000000000000"},
+		"edited arguments":   agent.ApproveOrder{Order: order, Request: q.ID, Digest: q.Digest, Arguments: json.RawMessage(`{"Card":"0"}`)},
+		"all further calls":  agent.ApproveOrder{Order: order, Request: q.ID, Digest: q.Digest, Always: true},
+		"another verb":       agent.RejectOrder{Order: order, Request: q.ID, Reason: "no"},
+		"in another's place": agent.AnswersOrder{Answers: []agent.AnswerTo{{Request: q.ID, Reject: &agent.RejectOrder{Order: order, Request: q.ID, Reason: "no"}}}},
+	} {
+		_, err := signals.Say(t.Context(), v.temporal, run.Session, c)
+		require.ErrorIs(t, err, agent.BadSignature, name)
+	}
 	require.NotContains(t, v.whole(t, run), good, "a token that is not spent is in no history")
 
 	st, err := run.Status(t.Context())
@@ -109,7 +116,7 @@ func TestTokensAndSecrets(t *testing.T) {
 	seen, err := json.Marshal(st)
 	require.NoError(t, err)
 	for where, text := range map[string]string{"memo and search attributes": d.String(), "status": string(seen), "errors": fmt.Sprint(errs), "logs": v.said.String()} {
-		for _, secret := range []string{cardNumber, good, strings.Split(good, ".")[4]} {
+		for _, secret := range []string{cardNumber, good, strings.Split(good, ".")[5]} {
 			require.NotContains(t, text, secret, where)
 		}
 	}

@@ -178,9 +178,10 @@ var (
 func (p *page) prepare(t *testing.T, what string) {
 	t.Helper()
 	if m := needsToken.FindStringSubmatch(what); m != nil {
-		run, err := p.Get(t.Context(), m[2])
+		claim, err := p.Claim(t.Context(), m[2], agent.Approve, m[3], m[1])
 		require.NoError(t, err)
-		p.token, err = docKeys.Mint("k1", signals.Claim{Session: run.Session, Run: run.ID, Request: m[3], Approver: m[1], Expires: time.Now().Add(time.Hour)})
+		claim.Expires = time.Now().Add(time.Hour)
+		p.token, err = docSigner.Mint(claim)
 		require.NoError(t, err)
 		return
 	}
@@ -252,8 +253,16 @@ func (p *page) holds(t *testing.T, s agent.RunStatus, first int, how string) boo
 	return false
 }
 
-// docKeys prove the page's approver.
-var docKeys = signals.Keys{"k1": []byte("a secret that is only for this page")}
+// docSigner proves the page's approver.
+var docSigner = newSigner("k1")
+
+func newSigner(id string) signals.Signer {
+	s, err := signals.NewSigner(id)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
 
 // travelAgency is a stage with the agents of the page.
 func travelAgency(t *testing.T) *stage {
@@ -262,7 +271,7 @@ func travelAgency(t *testing.T) *stage {
 	s.queue += "-doc"
 	s.Client = client.New(s.temporal, &client.Options{TaskQueue: s.queue, Store: s.dir})
 	w, err := worker.New(s.temporal, &worker.Options{
-		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Temporal: stopsSoon, ApprovalKeys: docKeys,
+		TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Temporal: stopsSoon, ApprovalKeys: docSigner.Keys(),
 		Agents: docAgents(), Tools: docTools(), Models: docModels(),
 	})
 	require.NoError(t, err)

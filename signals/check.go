@@ -101,6 +101,9 @@ func checkRejectBody(o agent.RejectOrder, within string) error {
 const maxAnswers = 64
 
 func checkAnswers(o agent.AnswersOrder) error {
+	if o.Token != "" {
+		return agent.Errorf(agent.InvalidInput, "token belongs to each of the answers, which has one of its own").At("token")
+	}
 	if n := len(o.Answers); n == 0 || n > maxAnswers {
 		return agent.Errorf(agent.InvalidInput, "answers has %d entries; 1 to %d are taken", n, maxAnswers).At("answers")
 	}

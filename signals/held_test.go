@@ -73,17 +73,19 @@ func conditions() *agent.Conditions {
 // verbs are what one says to a live run, one of each, with every field.
 func verbs() map[string]agent.Command {
 	order := agent.Order{ID: "v-1", By: "ana@acme.com", Run: "01a1", Meta: json.RawMessage(`{"ticket":"T-9"}`)}
+	proved := order
+	proved.Token = "v1.k1.1763712000.AAAAAAAAAAA.YW5h.signature"
 	choice := 0
 	return map[string]agent.Command{
-		"verb-pause":     agent.PauseOrder{Order: order, Reason: "lunch"},
+		"verb-pause":     agent.PauseOrder{Order: proved, Reason: "lunch"},
 		"verb-interrupt": agent.InterruptOrder{Order: order, Reason: "the client rings", Grace: agent.Duration(2 * time.Second)},
 		"verb-resume":    agent.ResumeOrder{Order: order, Suspension: "s-14", Message: "Go on with Rome.", Fresh: true},
 		"verb-stop":      agent.StopOrder{Order: order, Reason: "budget meeting", Deadline: agent.Duration(30 * time.Second)},
 		"verb-cancel":    agent.CancelOrder{Order: order, Reason: "wrong client"},
 		"verb-send":      agent.SendOrder{Order: order, Text: "Also look at trains.", Parts: []agent.Part{{Type: agent.PartText, Text: "And at ships."}}, Mode: agent.SendQueue},
-		"verb-answer":    agent.AnswerOrder{Order: order, Request: "q-7", Data: json.RawMessage(`{"rows":[1,null,""]}`), Token: "v1.k1.1763712000.YW5h.mac"},
-		"verb-approve":   agent.ApproveOrder{Order: order, Request: "q-7", Arguments: json.RawMessage(`{"amount_eur":500}`), Always: true, Digest: "9f2c41aa03b1c2d4", Note: "no more than 500", Token: "v1.k1.1763712000.YW5h.mac"},
-		"verb-reject":    agent.RejectOrder{Order: order, Request: "q-7", Reason: "too much", Token: "v1.k1.1763712000.YW5h.mac"},
+		"verb-answer":    agent.AnswerOrder{Order: proved, Request: "q-7", Data: json.RawMessage(`{"rows":[1,null,""]}`)},
+		"verb-approve":   agent.ApproveOrder{Order: proved, Request: "q-7", Arguments: json.RawMessage(`{"amount_eur":500}`), Always: true, Digest: "9f2c41aa03b1c2d4", Note: "no more than 500"},
+		"verb-reject":    agent.RejectOrder{Order: proved, Request: "q-7", Reason: "too much"},
 		"verb-answers": agent.AnswersOrder{Order: order, Answers: []agent.AnswerTo{
 			{Request: "q-7", Approve: &agent.ApproveOrder{Request: "q-7"}}, {Request: "q-8", Answer: &agent.AnswerOrder{Request: "q-8", Choice: &choice}},
 			{Request: "q-9", Reject: &agent.RejectOrder{Request: "q-9", Reason: "too much"}},

@@ -1,157 +1,182 @@
 package signals
 
 import (
-	"crypto/hmac"
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
-	"hash"
-	"maps"
+	"encoding/hex"
+	"encoding/json"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/keyring"
 )
 
-// Keys sign the tokens with which approvers prove who they are: secrets of at
-// least 32 bytes by key id. Several at once let one follow another. The zero
-// value mints nothing and accepts nothing.
-type Keys map[string][]byte
-
-// Format prints the keys' ids instead of the keys.
-func (k Keys) Format(f fmt.State, _ rune) { fmt.Fprint(f, slices.Sorted(maps.Keys(k))) }
-
-// MarshalText writes the keys' ids instead of the keys.
-func (k Keys) MarshalText() ([]byte, error) { return []byte(fmt.Sprint(k)), nil }
-
-// Claim is what a token says: this approver may answer this request. Approver
-// and Expires are in the token; the rest is what it is checked against.
+// Claim is what a token says: this principal may say this verb to this run, once.
+// Principal, Nonce and Expires stand in the token; the rest is what it is checked against.
 type Claim struct {
-	Session  string
-	Run      string
-	Request  string
-	Approver string
-	// Expires is when it is no longer taken, to the second.
+	Session string
+	// Execution is that of the run's status: it changes when the workflow is reset.
+	Execution string
+	Verb      agent.Verb
+	// Request is the one that a decision is about; empty for verbs that decide none.
+	Request string
+	// Digest is that of the request, for an approval; Edits is [EditsOf] the arguments that
+	// replace the model's, empty for none; Always lets the approval be one for all calls of
+	// the tool.
+	Digest string
+	Edits  string
+	Always bool
+	// Principal is who may say it, as a rule or a policy names them.
+	Principal string
+	// Nonce is random. [Signer.Mint] makes it.
+	Nonce string
+	// Expires is when the token is no longer taken, to the second.
 	Expires time.Time
 }
 
+// MaxTokenLife is how long a token may be good. A run takes none that is good for longer.
+const MaxTokenLife = 30 * 24 * time.Hour
+
 const (
 	tokenVersion = "v1"
+	tokenPurpose = "fermata token v1"
 	maxToken     = 2048
 )
 
-var (
-	keyForm   = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
-	tokenForm = regexp.MustCompile(`^v1\.([a-z0-9-]{1,32})\.([0-9]{1,12})\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{43}$`)
-)
+// A token is v1.KEY.EXPIRES.NONCE.PRINCIPAL.SIGNATURE.
+var tokenForm = regexp.MustCompile(`^v1\.([a-z0-9-]{1,32})\.([0-9]{1,12})\.([A-Za-z0-9_-]{11})\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{86})$`)
 
-// ParseKeys reads keys as an environment has them, see [keyring.Entries], whose errors
-// it has. An empty text is no keys.
-func ParseKeys(env string) (Keys, error) {
-	list, err := keyring.Entries(env)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	keys := Keys{}
-	for _, e := range list {
-		keys[e.ID] = e.Secret
-	}
-	return keys, nil
+func ph(purpose string) *ed25519.Options {
+	return &ed25519.Options{Hash: crypto.SHA512, Context: purpose}
 }
 
-// Mint makes the token of a claim with one of the keys. It is for whoever shows a
-// request to an approver, and is not to be logged. Errors are
-// [agent.InvalidInput]: an unknown key, one that is too short, or a claim with a
-// field missing.
-func (k Keys) Mint(keyID string, c Claim) (string, error) {
-	secret, known := k[keyID]
+// Mint makes the token of a claim. It is for whoever knows who the principal is, and is
+// not to be logged. Errors are [agent.InvalidInput]: the zero Signer, a claim with a field
+// missing, or one that expires later than [MaxTokenLife] from now.
+func (s Signer) Mint(c Claim) (string, error) {
 	switch {
-	case !known || !keyForm.MatchString(keyID):
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: no key of that id is known")
-	case len(secret) < keyring.MinSecret:
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: the key has %d bytes; at least %d are wanted", len(secret), keyring.MinSecret)
-	case c.Session == "" || c.Run == "" || c.Request == "" || c.Approver == "" || c.Expires.Unix() <= 0:
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: session, run, request, approver and expires are wanted, all of them")
+	case c.Session == "" || c.Execution == "" || c.Verb == "" || c.Principal == "" || c.Expires.Unix() <= 0:
+		return "", agent.Errorf(agent.InvalidInput, "minting a token: session, execution, verb, principal and expires are wanted, all of them")
+	case c.Verb == agent.Approve && (c.Request == "" || c.Digest == ""):
+		return "", agent.Errorf(agent.InvalidInput, "minting a token: an approval wants the request and its digest")
+	case time.Until(c.Expires) > MaxTokenLife:
+		return "", agent.Errorf(agent.InvalidInput, "minting a token: it may be good for %s at most", MaxTokenLife)
 	}
-	token := mint(keyID, secret, c)
+	nonce := make([]byte, 8)
+	rand.Read(nonce)
+	base := base64.RawURLEncoding
+	c.Nonce = base.EncodeToString(nonce)
+	signature, err := s.Sign(tokenPurpose, c.sum(s.id))
+	if err != nil {
+		return "", err
+	}
+	token := strings.Join([]string{tokenVersion, s.id, c.expires(), c.Nonce, base.EncodeToString([]byte(c.Principal)), base.EncodeToString(signature)}, ".")
 	if len(token) > maxToken || !tokenForm.MatchString(token) {
-		return "", agent.Errorf(agent.InvalidInput, "minting a token: the approver's name is too long, or it expires too late")
+		return "", agent.Errorf(agent.InvalidInput, "minting a token: the principal's name is too long")
 	}
 	return token, nil
 }
 
-func mint(keyID string, secret []byte, c Claim) string {
-	expires := strconv.FormatInt(c.Expires.Unix(), 10)
-	mac := hmac.New(sha256.New, secret)
-	for _, field := range []string{tokenVersion, keyID, c.Session, c.Run, c.Request, c.Approver, expires} {
-		// Each behind its length, so that no two claims are the same bytes.
-		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(field))))
-		mac.Write([]byte(field))
+func (c Claim) expires() string { return strconv.FormatInt(c.Expires.Unix(), 10) }
+
+// sum is what is signed: every field behind its length, so that no two claims are the same
+// bytes.
+func (c Claim) sum(keyID string) []byte {
+	hash := sha512.New()
+	for _, field := range []string{
+		keyID, c.Session, c.Execution, string(c.Verb), c.Request, c.Digest, c.Edits, strconv.FormatBool(c.Always), c.Principal, c.Nonce, c.expires(),
+	} {
+		hash.Write(binary.BigEndian.AppendUint32(nil, uint32(len(field))))
+		hash.Write([]byte(field))
 	}
-	base := base64.RawURLEncoding
-	return strings.Join([]string{tokenVersion, keyID, expires, base.EncodeToString([]byte(c.Approver)), base.EncodeToString(mac.Sum(nil))}, ".")
+	return hash.Sum(nil)
 }
 
-// Verify tells which approver a token was minted for, if it is one for this
-// session, run and request; the claim's other fields are not looked at. Errors
-// are [agent.BadSignature] for every token that is not, and [agent.Expired] for
-// one that was until its time was over. They never show the token.
-func (k Keys) Verify(token string, c Claim, now time.Time) (approver string, refusal *agent.Error) {
-	bad := agent.Errorf(agent.BadSignature, "token refused: it was not made for this request, or not with a key that is known here; ask for a new one").At("token")
-	if len(token) > maxToken || !tokenForm.MatchString(token) {
-		return "", bad
+// ClaimFor is what a token has to say for a verb about a request, or about none; session,
+// execution and what stands in the token are missing.
+func ClaimFor(request string, command agent.Command) Claim {
+	c := Claim{Verb: command.Verb(), Request: request}
+	if o, ok := command.(agent.ApproveOrder); ok {
+		c.Digest, c.Edits, c.Always = o.Digest, EditsOf(o.Arguments), o.Always
 	}
-	parts := tokenForm.FindStringSubmatch(token)
-	secret := k[parts[1]]
-	seconds, wrong := strconv.ParseInt(parts[2], 10, 64)
-	name, garbled := base64.RawURLEncoding.DecodeString(parts[3])
-	if len(secret) < keyring.MinSecret || wrong != nil || garbled != nil {
-		return "", bad
-	}
-	c.Approver, c.Expires = string(name), time.Unix(seconds, 0)
-	// The whole token is compared, so that it can be written in one way only.
-	if !hmac.Equal([]byte(token), []byte(mint(parts[1], secret, c))) {
-		return "", bad
+	return c
+}
+
+// Verify reads a token that was minted for what the claim says, whose principal, nonce and
+// expiry are not looked at, and returns the claim with the token's. Errors are
+// [agent.BadSignature] for every token that was not minted for it, and [agent.Expired] for
+// one whose time is over. They never show the token.
+func (k Keys) Verify(token string, c Claim, now time.Time) (Claim, *agent.Error) {
+	said, parts, ok := parse(token)
+	c.Principal, c.Nonce, c.Expires = said.Principal, said.Nonce, said.Expires
+	if !ok || c.Expires.Sub(now) > MaxTokenLife || !k.Verified(parts[1], tokenPurpose, c.sum(parts[1]), decoded(parts[5])) {
+		return Claim{}, agent.Errorf(agent.BadSignature, "token refused: it was not made for this verb of this run, request and arguments, or the run was reset since, or not with a key that is known here; ask for a new one").At("token")
 	}
 	if !now.Before(c.Expires) {
-		return "", agent.Errorf(agent.Expired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).At("token")
+		return Claim{}, agent.Errorf(agent.Expired, "token refused: it was good until %s; ask for a new one", c.Expires.UTC().Format(time.RFC3339)).At("token")
 	}
-	return c.Approver, nil
+	return c, nil
 }
 
-// MAC begins the signing of something else than a token (HMAC-SHA256) with one of
-// the keys. What it is signed for goes in first, so that it is good for nothing
-// else. Errors are [agent.InvalidInput]: an unknown key, or one that is too short.
-func (k Keys) MAC(keyID, purpose string) (hash.Hash, error) {
-	switch secret, known := k[keyID]; {
-	case !known || !keyForm.MatchString(keyID):
-		return nil, agent.Errorf(agent.InvalidInput, "no key of that id is known")
-	case len(secret) < keyring.MinSecret:
-		return nil, agent.Errorf(agent.InvalidInput, "the key has %d bytes; at least %d are wanted", len(secret), keyring.MinSecret)
-	default:
-		mac := hmac.New(sha256.New, secret)
-		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(purpose))))
-		mac.Write([]byte(purpose))
-		return mac, nil
+// parse takes a token apart; ok only if it is written as Mint writes it.
+func parse(token string) (c Claim, parts []string, ok bool) {
+	if len(token) > maxToken {
+		return c, nil, false
 	}
+	if parts = tokenForm.FindStringSubmatch(token); parts == nil {
+		return c, nil, false
+	}
+	seconds, err := strconv.ParseInt(parts[2], 10, 64)
+	name := decoded(parts[4])
+	c.Principal, c.Nonce, c.Expires = string(name), parts[3], time.Unix(seconds, 0)
+	// It can be written in one way only: base64 passes over bits of the last letter, and
+	// numbers over zeros.
+	same := err == nil && len(name) > 0 && c.expires() == parts[2] && encodesTo(name, parts[4]) && encodesTo(decoded(parts[3]), parts[3]) && encodesTo(decoded(parts[5]), parts[5])
+	return c, parts, same
 }
 
-// ApproverOf reads whom a token names, without a look at whether it is good: for
-// tokens that were verified before they were recorded. It is empty where the
-// token has another form.
-func ApproverOf(token string) string {
-	parts := tokenForm.FindStringSubmatch(token)
-	if parts == nil {
+func decoded(text string) []byte {
+	raw, _ := base64.RawURLEncoding.DecodeString(text) // what can't be read is no signature
+	return raw
+}
+
+func encodesTo(raw []byte, text string) bool {
+	return base64.RawURLEncoding.EncodeToString(raw) == text
+}
+
+// ClaimOf reads whom a token names, its nonce and when it expires, without a look at
+// whether it is good: for tokens that were verified before they were recorded. It is the
+// zero value where the token has another form.
+func ClaimOf(token string) Claim {
+	c, _, ok := parse(token)
+	if !ok {
+		return Claim{}
+	}
+	return c
+}
+
+// EditsOf names the arguments that replace the model's in a [Claim]: the SHA-256 of their
+// JSON with sorted keys, in hex. It is empty for none.
+func EditsOf(arguments json.RawMessage) string {
+	if len(bytes.TrimSpace(arguments)) == 0 {
 		return ""
 	}
-	name, err := base64.RawURLEncoding.DecodeString(parts[3])
-	if err != nil {
-		return ""
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) == nil {
+		if sorted, err := json.Marshal(v); err == nil {
+			arguments = sorted
+		}
 	}
-	return string(name)
+	sum := sha256.Sum256(arguments)
+	return hex.EncodeToString(sum[:])
 }

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,61 +16,70 @@ import (
 )
 
 var (
-	secret = bytes.Repeat([]byte("s"), 32)
-	other  = bytes.Repeat([]byte("o"), 40)
-	claim  = Claim{Session: "trip-42/pay-1", Run: "01a2", Request: "q-7", Approver: "ana@acme.com", Expires: at.Add(time.Hour)}
+	one   = Signer{"k1", ed25519.NewKeyFromSeed(bytes.Repeat([]byte("s"), 32))}
+	other = Signer{"k2", ed25519.NewKeyFromSeed(bytes.Repeat([]byte("o"), 32))}
+	now   = time.Now().Truncate(time.Second)
+	claim = Claim{
+		Session: "trip-42/pay-1", Execution: "01a2", Verb: agent.Approve, Request: "q-7", Digest: "9f2c41aa03b1c2d4",
+		Principal: "ana@acme.com", Expires: now.Add(time.Hour),
+	}
 )
 
 // asked is what a run knows of a claim.
-func asked(c Claim) Claim { c.Approver, c.Expires = "", time.Time{}; return c }
+func asked(c Claim) Claim {
+	c.Principal, c.Nonce, c.Expires = "", "", time.Time{}
+	return c
+}
 
-func minted(t *testing.T, k Keys, id string, c Claim) string {
+// both are the public keys of two signers.
+func both() Keys { return Keys{"k1": one.Keys()["k1"], "k2": other.Keys()["k2"]} }
+
+func minted(t *testing.T, s Signer, c Claim) string {
 	t.Helper()
-	token, err := k.Mint(id, c)
+	token, err := s.Mint(c)
 	require.NoError(t, err)
 	return token
 }
 
-func TestATokenIsGoodForItsRequest(t *testing.T) {
-	keys := Keys{"k1": secret, "k2": other}
-	for _, id := range []string{"k1", "k2"} {
-		token := minted(t, keys, id, claim)
-		require.Regexp(t, `^v1\.`+id+`\.1795251600\.YW5hQGFjbWUuY29t\.[A-Za-z0-9_-]{43}$`, token)
-		approver, refusal := keys.Verify(token, asked(claim), at)
+func TestATokenIsGoodForItsVerb(t *testing.T) {
+	for _, s := range []Signer{one, other} {
+		token := minted(t, s, claim)
+		require.Regexp(t, fmt.Sprintf(`^v1\.%s\.%d\.[A-Za-z0-9_-]{11}\.YW5hQGFjbWUuY29t\.[A-Za-z0-9_-]{86}$`, s.ID(), claim.Expires.Unix()), token)
+		is, refusal := both().Verify(token, asked(claim), now)
 		require.Nil(t, refusal)
-		require.Equal(t, "ana@acme.com", approver)
+		require.Equal(t, "ana@acme.com", is.Principal)
+		require.Equal(t, claim.Expires, is.Expires)
+		require.Equal(t, is.Nonce, ClaimOf(token).Nonce)
+		require.NotEqual(t, is.Nonce, ClaimOf(minted(t, s, claim)).Nonce, "no two tokens are the same")
 	}
-	// An approver's name may be anything, and neither it nor the times of the
-	// asker's claim are looked at.
+	// A principal's name may be anything, and neither it nor the times of the asker's claim
+	// are looked at.
 	odd := claim
-	odd.Approver = "Ana \n. Ü"
-	approver, refusal := keys.Verify(minted(t, keys, "k1", odd), claim, at)
+	odd.Principal = "Ana \n. Ü"
+	is, refusal := both().Verify(minted(t, one, odd), claim, now)
 	require.Nil(t, refusal)
-	require.Equal(t, odd.Approver, approver)
-}
-
-const goldenToken = "v1.k1.1795251600.YW5hQGFjbWUuY29t.TeBzRqBzGsf1M_yikxs-_014NFH3XkZrHpnOTGIRN38"
-
-// A golden token: one that is under way when a worker is replaced stays good.
-func TestTokensStayWhatTheyAre(t *testing.T) {
-	require.Equal(t, goldenToken, minted(t, Keys{"k1": secret}, "k1", claim))
+	require.Equal(t, odd.Principal, is.Principal)
+	for _, none := range []string{"", "v1.k1", "v1.k1.1763712000.YW5h.mac"} {
+		require.Empty(t, ClaimOf(none))
+	}
 }
 
 func TestEveryByteOfATokenCounts(t *testing.T) {
-	keys := Keys{"k1": secret, "k2": other, "j1": secret}
-	token := minted(t, keys, "k1", claim)
+	keys := both()
+	keys["j1"] = keys["k1"]
+	token := minted(t, one, claim)
 	refuse := func(bad string) {
 		t.Helper()
-		approver, refusal := keys.Verify(bad, asked(claim), at)
+		is, refusal := keys.Verify(bad, asked(claim), now)
 		require.NotNil(t, refusal, bad)
 		require.Equal(t, agent.BadSignature, refusal.Code)
-		require.Empty(t, approver)
+		require.Empty(t, is)
 		require.NotContains(t, refusal.Message, bad)
 	}
 	for i := range token {
-		for flip := 1; flip < 256; flip++ {
+		for _, flip := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
 			b := []byte(token)
-			b[i] ^= byte(flip)
+			b[i] ^= flip
 			refuse(string(b))
 		}
 		refuse(token[:i] + token[i+1:])
@@ -77,123 +87,193 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 	}
 	refuse(token + "=")
 	refuse(token + ".x")
-	refuse(strings.Replace(token, ".1795251600.", ".01795251600.", 1))
+	seconds := fmt.Sprintf(".%d.", claim.Expires.Unix())
+	refuse(strings.Replace(token, seconds, ".0"+seconds[1:], 1))
 	refuse(strings.Replace(token, "v1.", "v2.", 1))
-	for _, bad := range []string{"....", "v1", strings.Repeat("x", 1<<20)} {
+	for _, bad := range []string{".....", "v1", strings.Repeat("x", 1<<20)} {
 		refuse(bad)
 	}
-	_, refusal := keys.Verify("", asked(claim), at)
+	_, refusal := keys.Verify("", asked(claim), now)
 	require.Equal(t, agent.BadSignature, refusal.Code)
 }
 
+// A token is good for one verb of one run, about one request with these arguments.
 func TestATokenIsGoodForNothingElse(t *testing.T) {
-	keys := Keys{"k1": secret}
-	token := minted(t, keys, "k1", claim)
+	token := minted(t, one, claim)
 	for name, change := range map[string]func(*Claim){
 		"another session":       func(c *Claim) { c.Session = "trip-42/pay-2" },
 		"the parent's session":  func(c *Claim) { c.Session = "trip-42" },
-		"another run":           func(c *Claim) { c.Run = "01a3" },
+		"another execution":     func(c *Claim) { c.Execution = "01a3" },
 		"another request":       func(c *Claim) { c.Request = "q-8" },
-		"fields that run over":  func(c *Claim) { c.Run, c.Request = "01a2q", "-7" },
-		"fields that are moved": func(c *Claim) { c.Session, c.Run = c.Run, c.Session },
 		"no request":            func(c *Claim) { c.Request = "" },
+		"another verb":          func(c *Claim) { c.Verb = agent.Reject },
+		"other arguments":       func(c *Claim) { c.Digest = "0000000000000000" },
+		"no digest":             func(c *Claim) { c.Digest = "" },
+		"edited arguments":      func(c *Claim) { c.Edits = EditsOf(json.RawMessage(`{"amount_eur":9000}`)) },
+		"all further calls":     func(c *Claim) { c.Always = true },
+		"fields that run over":  func(c *Claim) { c.Execution, c.Request = "01a2q", "-7" },
+		"fields that are moved": func(c *Claim) { c.Session, c.Execution = c.Execution, c.Session },
 	} {
 		c := asked(claim)
 		change(&c)
-		_, refusal := keys.Verify(token, c, at)
+		_, refusal := both().Verify(token, c, now)
 		require.NotNil(t, refusal, name)
 		require.Equal(t, agent.BadSignature, refusal.Code, name)
 	}
-	// Another approver's name does not fit the signature.
+	// Another principal's name does not fit the signature, and neither does a later end.
 	parts := strings.Split(token, ".")
-	parts[3] = base64.RawURLEncoding.EncodeToString([]byte("bob@acme.com"))
-	_, refusal := keys.Verify(strings.Join(parts, "."), asked(claim), at)
-	require.Equal(t, agent.BadSignature, refusal.Code)
-	// Nor does a later end.
-	parts = strings.Split(token, ".")
-	parts[2] = fmt.Sprint(claim.Expires.Add(time.Hour).Unix())
-	_, refusal = keys.Verify(strings.Join(parts, "."), asked(claim), at)
-	require.Equal(t, agent.BadSignature, refusal.Code)
+	for i, forged := range map[int]string{4: base64.RawURLEncoding.EncodeToString([]byte("bob@acme.com")), 2: fmt.Sprint(claim.Expires.Add(time.Hour).Unix()), 3: "AAAAAAAAAAA"} {
+		bad := strings.Split(token, ".")
+		bad[i] = forged
+		_, refusal := both().Verify(strings.Join(bad, "."), asked(claim), now)
+		require.Equal(t, agent.BadSignature, refusal.Code, "%d of %q", i, parts)
+	}
+}
+
+// What an order says is what its token has to say.
+func TestWhatATokenHasToSay(t *testing.T) {
+	edits := json.RawMessage(`{"b":1.0,"a":"<"}`)
+	require.Equal(t, Claim{Verb: agent.Pause}, ClaimFor("", agent.PauseOrder{Reason: "lunch"}))
+	require.Equal(t, Claim{Verb: agent.Reject, Request: "q-7"}, ClaimFor("q-7", agent.RejectOrder{Reason: "no"}))
+	require.Equal(t, Claim{Verb: agent.Approve, Request: "q-7", Digest: "d", Edits: EditsOf(edits), Always: true},
+		ClaimFor("q-7", agent.ApproveOrder{Digest: "d", Arguments: edits, Always: true}))
+	require.Empty(t, EditsOf(nil))
+	require.Len(t, EditsOf(edits), 64)
+	require.Equal(t, EditsOf(edits), EditsOf(json.RawMessage(` { "a" : "\u003c", "b":1.0 } `)), "blanks, order and escapes make no difference")
+	require.NotEqual(t, EditsOf(edits), EditsOf(json.RawMessage(`{"b":1,"a":"<"}`)), "numbers count as they are written")
 }
 
 func TestTokensExpireToTheSecond(t *testing.T) {
-	keys := Keys{"k1": secret}
 	c := claim
 	c.Expires = c.Expires.Add(900 * time.Millisecond) // cut off
-	token := minted(t, keys, "k1", c)
-	_, refusal := keys.Verify(token, asked(c), claim.Expires.Add(-1))
+	token := minted(t, one, c)
+	_, refusal := both().Verify(token, asked(c), claim.Expires.Add(-1))
 	require.Nil(t, refusal)
-	for _, now := range []time.Time{claim.Expires, claim.Expires.Add(time.Second), claim.Expires.AddDate(9, 0, 0)} {
-		approver, refusal := keys.Verify(token, asked(c), now)
+	for _, late := range []time.Time{claim.Expires, claim.Expires.Add(time.Second), claim.Expires.AddDate(9, 0, 0)} {
+		is, refusal := both().Verify(token, asked(c), late)
 		require.NotNil(t, refusal)
 		require.Equal(t, agent.Expired, refusal.Code)
-		require.Empty(t, approver)
+		require.Empty(t, is)
 		require.NotContains(t, refusal.Message, token)
-		require.Contains(t, refusal.Message, "2026-11-21T09:00:00Z")
+		require.Contains(t, refusal.Message, claim.Expires.UTC().Format(time.RFC3339))
 	}
 	// Whether it is good is told before whether it is old.
-	_, refusal = Keys{"k1": other}.Verify(token, asked(c), claim.Expires)
+	_, refusal = Keys{"k1": other.Keys()["k2"]}.Verify(token, asked(c), claim.Expires)
+	require.Equal(t, agent.BadSignature, refusal.Code)
+}
+
+// Nobody takes a token that is good for years, whoever minted it.
+func TestNoTokenIsGoodForLong(t *testing.T) {
+	c := claim
+	c.Expires = now.Add(MaxTokenLife + time.Minute)
+	_, err := one.Mint(c)
+	require.ErrorIs(t, err, agent.InvalidInput)
+	c.Expires = now.Add(MaxTokenLife - time.Minute)
+	token := minted(t, one, c)
+	_, refusal := both().Verify(token, asked(c), now)
+	require.Nil(t, refusal)
+	_, refusal = both().Verify(token, asked(c), now.Add(-time.Hour))
 	require.Equal(t, agent.BadSignature, refusal.Code)
 }
 
 func TestKeysThatAreNotKnown(t *testing.T) {
-	token := minted(t, Keys{"k1": secret}, "k1", claim)
-	for _, keys := range []Keys{nil, {}, {"k2": secret}, {"k1": nil}, {"k1": {}}, {"k1": secret[:31]}, {"k1": other}} {
-		_, refusal := keys.Verify(token, asked(claim), at)
+	token := minted(t, one, claim)
+	good := one.Keys()["k1"]
+	for _, keys := range []Keys{nil, {}, {"k2": good}, {"k1": nil}, {"k1": {}}, {"k1": good[:31]}, {"k1": other.Keys()["k2"]}} {
+		_, refusal := keys.Verify(token, asked(claim), now)
 		require.NotNil(t, refusal)
 		require.Equal(t, agent.BadSignature, refusal.Code)
 	}
-	// A token that was made with nothing is good for nobody.
-	_, refusal := Keys{"k1": {}}.Verify(mint("k1", nil, claim), asked(claim), at)
-	require.Equal(t, agent.BadSignature, refusal.Code)
 }
 
 func TestMintRefuses(t *testing.T) {
-	keys := Keys{"k1": secret, "empty": {}, "short": secret[:31], "No Good": secret}
-	for id, c := range map[string]Claim{"k2": claim, "": claim, "empty": claim, "short": claim, "No Good": claim} {
-		_, err := keys.Mint(id, c)
-		require.ErrorIs(t, err, agent.InvalidInput, id)
-	}
+	_, err := Signer{}.Mint(claim)
+	require.ErrorIs(t, err, agent.InvalidInput)
 	for _, change := range []func(*Claim){
-		func(c *Claim) { c.Session = "" }, func(c *Claim) { c.Run = "" }, func(c *Claim) { c.Request = "" }, func(c *Claim) { c.Approver = "" },
-		func(c *Claim) { c.Expires = time.Time{} }, func(c *Claim) { c.Approver = strings.Repeat("a", maxToken) }, func(c *Claim) { c.Expires = time.Unix(1e12, 0) },
+		func(c *Claim) { c.Session = "" }, func(c *Claim) { c.Execution = "" }, func(c *Claim) { c.Verb = "" }, func(c *Claim) { c.Principal = "" },
+		func(c *Claim) { c.Request = "" }, func(c *Claim) { c.Digest = "" }, // of an approval
+		func(c *Claim) { c.Expires = time.Time{} }, func(c *Claim) { c.Principal = strings.Repeat("a", maxToken) },
 	} {
 		c := claim
 		change(&c)
-		_, err := keys.Mint("k1", c)
+		_, err := one.Mint(c)
 		require.ErrorIs(t, err, agent.InvalidInput)
 	}
 }
 
+// A worker verifies and can't mint: its keys have no private half, and a private one is
+// refused where it does not belong.
 func TestParseKeys(t *testing.T) {
-	one, two := base64.StdEncoding.EncodeToString(secret), base64.StdEncoding.EncodeToString(other)
-	keys, err := ParseKeys("k1:" + one + ", 2026-b:" + two + "\n")
+	keys, err := ParseKeys(one.Public() + ", " + other.Public() + "\n")
 	require.NoError(t, err)
-	require.Equal(t, Keys{"k1": secret, "2026-b": other}, keys)
+	require.Equal(t, both(), keys)
 	keys, err = ParseKeys(" ")
 	require.NoError(t, err)
 	require.Empty(t, keys)
+	back, err := ParseSigner(one.Private())
+	require.NoError(t, err)
+	require.True(t, back.key.Equal(one.key))
+	none, err := ParseSigner("")
+	require.NoError(t, err)
+	require.Empty(t, none.ID())
+
+	spoilt := bytes.Clone(one.key)
+	spoilt[63] ^= 1
 	for bad, says := range map[string]string{
-		one: "key 1 has no id", one + ":k1": "key 1 has no id", "K1:" + one: "key 1 has no id", strings.Repeat("k", 33) + ":" + one: "key 1 has no id",
-		"k1:" + one + ",": "key 2 has no id", "k1:" + one + ",k1:" + two: "key 2 has the id of one before it",
-		"k1:" + one + "!": "key 1: what is behind", "k1:": "key 1 has 0 bytes",
-		"k1:" + base64.StdEncoding.EncodeToString(secret[:31]): "key 1 has 31 bytes",
+		one.Private():                        "key 1 is a private key",
+		one.Public() + "," + one.Private():   "key 2 has the id of one before it",
+		one.Public()[3:]:                     "key 1 has no id",
+		"k1:" + encoded(make([]byte, 40)):    "key 1 has 40 bytes",
+		one.Public() + "," + other.Private(): "key 2 is a private key",
 	} {
 		_, err := ParseKeys(bad)
-		require.ErrorIs(t, err, agent.InvalidInput, bad)
-		require.Contains(t, err.Error(), says)
-		require.NotContains(t, err.Error(), one[:10], "a secret is in no error")
+		require.ErrorIs(t, err, agent.InvalidInput, says)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), one.Private()[3:13], "a secret is in no error")
 	}
+	for bad, says := range map[string]string{
+		one.Public():                          "as a public key has",
+		one.Private() + "," + other.Private(): "there are 2 keys",
+		"k1:" + encoded(make([]byte, 40)):     "it has 40 bytes",
+		"k1:" + encoded(spoilt):               "do not belong together",
+	} {
+		_, err := ParseSigner(bad)
+		require.ErrorIs(t, err, agent.InvalidInput, says)
+		require.ErrorContains(t, err, says)
+	}
+	_, err = NewSigner("K 1")
+	require.ErrorIs(t, err, agent.InvalidInput)
+	fresh, err := NewSigner("k3")
+	require.NoError(t, err)
+	_, refusal := fresh.Keys().Verify(minted(t, fresh, claim), asked(claim), now)
+	require.Nil(t, refusal)
 }
+
+func encoded(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
 
 // Keys end up in a log sooner or later: then without the secrets.
 func TestKeysAreNotPrinted(t *testing.T) {
-	keys := Keys{"k2": secret, "k1": other}
 	for _, form := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q"} {
-		require.Equal(t, "[k1 k2]", fmt.Sprintf(form, keys))
-		require.Contains(t, fmt.Sprintf(form, struct{ K Keys }{keys}), "[k1 k2]")
+		require.Equal(t, "[k1 k2]", fmt.Sprintf(form, both()))
+		require.Equal(t, "[k1]", fmt.Sprintf(form, one))
+		require.Contains(t, fmt.Sprintf(form, struct{ S Signer }{one}), "[k1]")
 	}
-	raw, err := json.Marshal(keys)
+	raw, err := json.Marshal([]any{both(), one})
 	require.NoError(t, err)
-	require.Equal(t, `"[k1 k2]"`, string(raw))
+	require.Equal(t, `["[k1 k2]","[k1]"]`, string(raw))
+}
+
+// What is signed for one purpose is good for no other, whatever it begins with.
+func TestSignaturesAreForOnePurpose(t *testing.T) {
+	sum := bytes.Repeat([]byte{7}, 64)
+	signature, err := one.Sign("a", sum)
+	require.NoError(t, err)
+	require.True(t, both().Verified("k1", "a", sum, signature))
+	require.False(t, both().Verified("k1", "ab", sum, signature))
+	require.False(t, both().Verified("k2", "a", sum, signature))
+	require.False(t, both().Verified("k1", "a", sum[:63], signature))
+	require.False(t, both().Verified("k1", "a", sum, nil))
+	require.False(t, both().Verified("", "a", sum, signature))
+	_, err = Signer{}.Sign("a", sum)
+	require.ErrorIs(t, err, agent.InvalidInput)
 }

@@ -99,7 +99,7 @@ func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 		return Verdict{}, agent.Errorf(agent.InvalidInput, "replaying: this is not the history of a run; a run's begins with WorkflowExecutionStarted of the type %s", signals.WorkflowType)
 	}
 	start := begun[0].GetWorkflowExecutionStartedEventAttributes()
-	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: start.GetOriginalExecutionRunId(), Fit: Fits}
+	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: executionOf(h.GetEvents()), Fit: Fits}
 	if reason := tooNew(start); reason != "" {
 		v.Fit, v.Reason = Missing, reason
 		return v, nil
@@ -139,8 +139,20 @@ func replay(events []*historypb.HistoryEvent, w *witness) error {
 	shell.Register(r)
 	start := events[0].GetWorkflowExecutionStartedEventAttributes()
 	return r.ReplayWorkflowHistoryWithOptions(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), &historypb.History{Events: events}, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: start.GetWorkflowId(), RunID: start.GetOriginalExecutionRunId()}, // names of children are made of it
+		OriginalExecution: workflow.Execution{ID: start.GetWorkflowId(), RunID: executionOf(events)},
 	})
+}
+
+// executionOf is the run id of the execution that has a history. A reset leaves in it the
+// id with which the first execution began, and tells the new one in the task that it failed.
+func executionOf(events []*historypb.HistoryEvent) string {
+	id := events[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
+	for _, e := range events {
+		if reset := e.GetWorkflowTaskFailedEventAttributes().GetNewRunId(); reset != "" {
+			id = reset
+		}
+	}
+	return id
 }
 
 // interceptors are those of every worker and every replay.

@@ -14,11 +14,15 @@ import (
 // claim by update; it never ends by itself.
 func daily(ctx workflow.Context, raw converter.RawValue) error {
 	account := loop.DailyAccount{}
-	if carried := decoded[loop.DailyAccount](raw); carried != nil {
+	if carried, _ := decoded[loop.DailyAccount](raw); carried != nil { // what is refused is nobody's account
 		account = *carried
 	}
 	err := workflow.SetUpdateHandler(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
-		c, bad := signals.DecodeDailyClaim(durable.Bytes(raw))
+		data, bad := durable.Bytes(raw)
+		if bad != nil {
+			return grant, durable.Failure(bad, nil)
+		}
+		c, bad := signals.DecodeDailyClaim(data)
 		if bad != nil {
 			return grant, durable.Failure(bad, nil)
 		}

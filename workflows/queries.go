@@ -15,7 +15,7 @@ func (r *run) answerQueries(ctx workflow.Context) error {
 	return firstError(
 		signals.Status.Handle(ctx, func(signals.None) (agent.RunStatus, error) {
 			v := r.state.View(workflow.Now(ctx))
-			v.Build = r.shell.Build
+			v.Build, v.Execution = r.shell.Build, r.execution
 			return v, nil
 		}),
 		signals.Suspension.Handle(ctx, func(signals.None) (signals.Resting, error) {

@@ -78,15 +78,20 @@ func TestAnApproverEditsArguments(t *testing.T) {
 		b := setup(t, def, testsuite.NewScript(
 			testsuite.Reply{Calls: []testsuite.Call{{Tool: "pay", Arguments: map[string]any{"eur": 800}}}}, testsuite.Reply{Text: "done"}), pay)
 		b.between = &slowPost{held: true} // it names the run, which the environment does not
-		b.keys = signals.Keys{"k1": []byte("0123456789abcdef0123456789abcdef")}
+		signer, err := signals.NewSigner("k1")
+		require.NoError(t, err)
+		b.keys = signer.Keys()
 		b.fresh()
 		b.after(time.Minute, func() {
 			s := b.status(t)
-			token, err := b.keys.Mint("k1", signals.Claim{Session: s.Session, Run: s.Run, Request: "q-1", Approver: "ana", Expires: b.Now().Add(time.Hour)})
+			edits := json.RawMessage(`{"eur":7}`)
+			claim := signals.ClaimFor("q-1", agent.ApproveOrder{Digest: s.Suspension.Requests[0].Digest, Arguments: edits})
+			claim.Session, claim.Execution, claim.Principal, claim.Expires = s.Session, s.Execution, "ana", b.Now().Add(time.Hour)
+			token, err := signer.Mint(claim)
 			require.NoError(t, err)
 			b.UpdateWorkflow("approve", "u-1", &sdktest.TestUpdateCallback{
 				OnReject: func(err error) { require.NoError(t, err) }, OnAccept: func() {}, OnComplete: func(_ any, err error) { require.NoError(t, err) },
-			}, agent.ApproveOrder{Request: "q-1", Token: token, Arguments: json.RawMessage(`{"eur":7}`)})
+			}, agent.ApproveOrder{Order: agent.Order{Token: token}, Request: "q-1", Digest: claim.Digest, Arguments: edits})
 		})
 		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
 		require.Contains(t, rows(b, 1)[0].Text, c.want)

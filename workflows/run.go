@@ -45,10 +45,11 @@ func (s *Shell) Register(r Registry) {
 	r.RegisterWorkflowWithOptions(tick, workflow.RegisterOptions{Name: signals.TickType})
 }
 
-// run is one execution of a run. state is what the execution before it handed on, and
-// born what the run above says of it; from outside nobody can set them. All is read here
-// and not by the SDK, which would fail the run for what this worker can't read.
-func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValue) (*agent.Outcome, error) {
+// run is one execution of a run. state is what the execution before it handed on, and more
+// what it is bound to (see executionOf) or, in the first one, what the run above says of it;
+// from outside nobody can set them. All is read here and not by the SDK, which would fail
+// the run for what this worker can't read.
+func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
 	ctx, _ := workflow.NewDisconnectedContext(outer)
@@ -61,18 +62,24 @@ func (s *Shell) run(outer workflow.Context, start, state, born converter.RawValu
 	r.queue.ring = r.ring
 	r.ring() // signals may have come before
 	info := workflow.GetInfo(ctx)
+	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
 		carried, err := readState(state)
 		if err != nil {
 			panic(err) // the task fails, not the run: the build that wrote it will take it back
 		}
 		r.state = carried
+		if handed, bad := decoded[string](more); bad != nil {
+			panic(bad)
+		} else if handed != nil {
+			r.execution = executionOf(info, *handed)
+		}
 		r.must(loop.Continued{})
 	} else {
 		in, err := r.readStart(start)
 		birth := (*agent.Birth)(nil)
 		if info.ParentWorkflowExecution != nil && err == nil {
-			birth, err = decoded[agent.Birth](born)
+			birth, err = decoded[agent.Birth](more)
 		}
 		if bad := agent.CheckSession(info.WorkflowExecution.ID); bad != nil && birth == nil {
 			err = durable.Within("start refused", bad)
@@ -154,6 +161,8 @@ type run struct {
 	revision int
 	// born is the length of the history in the execution's first task.
 	born int
+	// execution is what tokens are bound to.
+	execution string
 	// awaited is what is under way and not taken yet, in the order in which it was begun.
 	awaited []awaited
 	// bell rings when there is something to look at beside what is awaited.
@@ -298,7 +307,11 @@ func (r *run) finished() bool {
 		r.carry = false
 		r.must(loop.Cancel{})
 	default:
-		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state)
+		handed := []any{nil, &r.state}
+		if r.execution != r.state.Run { // the workflow was reset
+			handed = append(handed, r.execution)
+		}
+		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, handed...)
 	}
 	return r.over
 }

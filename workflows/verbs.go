@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -182,34 +183,39 @@ func (r *run) hear() {
 	}
 }
 
-// shown is the token of an approver, and the request for which it is shown.
-type shown struct{ request, token string }
+// shown is a token, and what it has to be good for.
+type shown struct {
+	token string
+	claim signals.Claim
+}
 
-// tokens lists what a command proves its approvers with.
+// tokens lists what a command proves who says it with.
 func tokens(command agent.Command) (list []shown) {
-	add := func(request, token string) {
-		if token != "" {
-			list = append(list, shown{request, token})
+	add := func(request string, c agent.Command) {
+		if token := c.Common().Token; token != "" {
+			list = append(list, shown{token, signals.ClaimFor(request, c)})
 		}
 	}
 	switch c := command.(type) {
 	case agent.AnswerOrder:
-		add(c.Request, c.Token)
+		add(c.Request, c)
 	case agent.ApproveOrder:
-		add(c.Request, c.Token)
+		add(c.Request, c)
 	case agent.RejectOrder:
-		add(c.Request, c.Token)
+		add(c.Request, c)
 	case agent.AnswersOrder:
 		for _, a := range c.Answers {
 			switch {
 			case a.Answer != nil:
-				add(a.Request, a.Answer.Token)
+				add(a.Request, *a.Answer)
 			case a.Approve != nil:
-				add(a.Request, a.Approve.Token)
+				add(a.Request, *a.Approve)
 			case a.Reject != nil:
-				add(a.Request, a.Reject.Token)
+				add(a.Request, *a.Reject)
 			}
 		}
+	default:
+		add("", c)
 	}
 	return list
 }
@@ -218,23 +224,34 @@ func tokens(command agent.Command) (list []shown) {
 // only, which no replay runs: what it lets through is recorded.
 func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
 	for _, t := range tokens(command) {
-		claim := signals.Claim{Session: r.state.Session, Run: r.state.Run, Request: t.request}
-		_, err := r.shell.Keys.Verify(t.token, claim, workflow.Now(ctx))
-		if former := r.state.Origin.Former; former != "" && err != nil && err.Code == agent.BadSignature {
-			claim.Run = former // it was minted where the run was before
-			_, err = r.shell.Keys.Verify(t.token, claim, workflow.Now(ctx))
+		t.claim.Session, t.claim.Execution = r.state.Session, r.execution
+		if t.claim.Verb == agent.Approve && t.claim.Digest == "" {
+			t.claim.Digest = r.state.DigestOf(t.claim.Request)
 		}
-		if err != nil {
+		if _, err := r.shell.Keys.Verify(t.token, t.claim, workflow.Now(ctx)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// executionOf is what tokens are bound to. A reset gives a run another execution and leaves
+// the history as it was, so that everything in it comes again as it did, and with it
+// whatever a token could be bound to but for the execution's own id. One that nobody reset
+// is bound to what the run's first execution is, which all that go on with it have in
+// common. The value decides nothing that is recorded, but for what the next execution gets.
+func executionOf(info *workflow.Info, handed string) string {
+	if info.WorkflowExecution.RunID != info.OriginalRunID {
+		return info.WorkflowExecution.RunID
+	}
+	return cmp.Or(handed, info.FirstRunID)
+}
+
 // proofs reads who the tokens of a command name: they were verified before.
 func proofs(command agent.Command) (list []loop.Proof) {
 	for _, t := range tokens(command) {
-		list = append(list, loop.Proof{Request: t.request, Approver: signals.ApproverOf(t.token)})
+		is := signals.ClaimOf(t.token)
+		list = append(list, loop.Proof{Request: t.claim.Request, Principal: is.Principal, Nonce: is.Nonce, Expires: is.Expires})
 	}
 	return list
 }

@@ -101,27 +101,20 @@ func (d *decider) command(use, short, long, example string) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.request, "request", "", "the request, such as q-7, or pay-1/q-7 of a run below")
-	f.StringVar(&d.tokenFile, "token-file", "", "file with the token of an approver (see fermata token)")
+	d.tokenFlag(cmd, &d.tokenFile)
 	d.byFlag(cmd, &d.by)
 	f.BoolVar(&d.wait, "wait", false, "wait until the run that asked rests or ends, and print how")
 	d.jsonFlag(cmd, "print the run's answer as one line of JSON; with --wait, the outcome")
 	return cmd
 }
 
-// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
-const maxTokenFile = 4 << 10
-
 // said is what the flags say; without an answer where they say none.
 func (d *decider) said(text string) (decision, error) {
 	out := decision{by: byOr(d.by)}
-	if d.tokenFile != "" {
-		raw, err := readFile(d.tokenFile, maxTokenFile)
-		if err != nil {
-			return out, agent.Errorf(agent.InvalidInput, "the token can't be read: %w", err)
-		}
-		out.token = strings.TrimSpace(string(raw))
-	}
 	var err error
+	if out.token, err = tokenOf(d.tokenFile); err != nil {
+		return out, err
+	}
 	switch d.verb {
 	case agent.Answer:
 		out.Answer, err = d.answerOrder(text)

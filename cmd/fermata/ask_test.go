@@ -180,19 +180,20 @@ func TestApproversNeedAToken(t *testing.T) {
 	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana@acme.com"}, Confirm: agent.ConfirmDigest}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
-	keys, first, err := approvalKeys()
+	keys, err := approvalKeys.verifiers()
 	require.NoError(t, err)
-	require.Equal(t, "k1", first)
 	s.options.ApprovalKeys = keys
 	s.works(pay())
 	run := s.begin("a", "payer", nil)
 	s.rests(run)
 
 	s.fails(6, "[denied]", "approve", run.Session, "--request", "q-1")
-	s.fails(2, "are wanted, all of them", "token", "--session", run.Session)
-	s.fails(2, `[invalid_input] request q-1 has no approver "bo"; it names ana@acme.com`, "token", "--session", run.Session, "--request", "q-1", "--approver", "bo")
-	s.fails(6, "[not_found] request q-9 of session "+run.Session+" is not open; open: q-1", "token", "--session", run.Session, "--request", "q-9", "--approver", "ana@acme.com")
-	r := s.run("token", "--session", run.Session, "--request", "q-1", "--approver", "ana@acme.com", "--for", "1h")
+	s.fails(2, "are wanted, both of them", "token", "--session", run.Session)
+	s.fails(2, "say what may be said", "token", "--session", run.Session, "--principal", "ana@acme.com")
+	s.fails(2, "answer, approve and reject want a request", "token", "--session", run.Session, "--principal", "ana@acme.com", "--verb", "approve")
+	s.fails(6, `[denied] request q-1 has no approver "bo"; it names ana@acme.com`, "token", "--session", run.Session, "--request", "q-1", "--principal", "bo")
+	s.fails(6, "[not_found] request q-9 of session "+run.Session+" is not open; open is q-1", "token", "--session", run.Session, "--request", "q-9", "--principal", "ana@acme.com")
+	r := s.run("token", "--session", run.Session, "--request", "q-1", "--principal", "ana@acme.com", "--for", "1h")
 	require.Zero(t, r.exit, r.err)
 	require.Regexp(t, `^v1\.k1\.\S+\n$`, r.out)
 	file := t.TempDir() + "/token"

@@ -19,6 +19,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/telemetry"
 )
@@ -53,7 +54,11 @@ func plainUntil() (until time.Time, err error) {
 
 // encryptionKeys reads the keys of this process; nil where it has none.
 func encryptionKeys() (*keyring.Ring, error) {
-	ring, err := keyring.Parse(os.Getenv(encryptionVariable))
+	text, err := secret.Get(encryptionVariable)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := keyring.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", encryptionVariable, err)
 	}
@@ -141,14 +146,15 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 	if err == nil {
 		err = checkLoopback("--listen", addr)
 	}
-	if err != nil {
+	token, wrong := secret.Get(codecVariable)
+	if err = cmp.Or(err, wrong); err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return agent.Errorf(agent.InvalidInput, "the codec server does not start: %w", err)
 	}
-	token := cmp.Or(os.Getenv(codecVariable), rand.Text())
+	token = cmp.Or(token, rand.Text())
 	server := &http.Server{Handler: codecHandler(ring, token), ReadTimeout: time.Minute, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if at := fmt.Sprintf("http://%s/%s", listener.Addr(), token); c.json {

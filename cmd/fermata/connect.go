@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/store"
@@ -173,8 +174,16 @@ func (c *cli) profileOf() (*envconfig.ClientConfigProfile, error) {
 		file := cmp.Or(os.Getenv("TEMPORAL_CONFIG_FILE"), envconfig.DefaultConfigFilePath())
 		return nil, agent.Errorf(agent.InvalidInput, "the configuration of the Temporal client: %w; profiles are in %s", err, file)
 	}
+	key, err := secret.Get(apiKeyVariable)
+	if err != nil {
+		return nil, err
+	}
+	profile.APIKey = cmp.Or(key, profile.APIKey)
 	return &profile, nil
 }
+
+// apiKeyVariable is the one with the key that Temporal knows this client by.
+const apiKeyVariable = "TEMPORAL_API_KEY"
 
 func optionsOf(profile *envconfig.ClientConfigProfile) (client.Options, error) {
 	o, err := profile.ToClientOptions(envconfig.ToClientOptionsRequest{})

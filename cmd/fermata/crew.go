@@ -38,11 +38,11 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
-	keys, _, err := approvalKeys()
+	keys, err := approvalKeys.verifiers()
 	if err != nil {
 		return nil, err
 	}
-	exports, _, err := keysIn(exportKeysVariable)
+	exports, err := exportKeys.verifiers()
 	if err != nil {
 		return nil, err
 	}

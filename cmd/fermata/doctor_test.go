@@ -58,11 +58,12 @@ func TestDoctorReadsKeys(t *testing.T) {
 	b.write("fermata.yaml", "agents:\n  a: {model: \"script:s.yaml\", tools: [fs_write], rules: [{tools: [fs_write], do: ask, approvers: [ana]}]}\n")
 	b.write("s.yaml", "replies: [{text: Hello.}]\n")
 	env := b.env
-	for _, variable := range []string{encryptionVariable, keysVariable, exportKeysVariable} {
+	for _, variable := range []string{encryptionVariable, approvalKeys.public, exportKeys.public} {
 		b.env = append(env[:len(env):len(env)], variable+"=k1:topsecret!")
 		r := b.run("doctor")
 		require.Equal(t, 2, r.exit, r.out)
-		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: what is behind the ':' is not base64\n                 -> set it as in "+variable+"=k1:$(openssl rand")
+		require.Contains(t, r.out, "FAIL keys        "+variable+": key 1: what is behind the ':' is not base64")
+		require.Contains(t, r.out, map[bool]string{true: "-> set it as in " + variable + "=$(fermata codec key k1)", false: "-> make a pair with "}[variable == encryptionVariable])
 		require.Equal(t, variable != encryptionVariable, strings.Contains(r.out, "ok   store"), r.out)
 		require.NotContains(t, r.out+r.err, "topsecret")
 		require.NotContains(t, r.out, "make it reachable")
@@ -71,7 +72,7 @@ func TestDoctorReadsKeys(t *testing.T) {
 	r := b.run("doctor")
 	require.Zero(t, r.exit, r.out)
 	require.Contains(t, r.out, "warn keys        rules of a name approvers, and FERMATA_APPROVAL_KEYS is not set")
-	b.env = append(env[:len(env):len(env)], keysVariable+"="+os.Getenv(keysVariable))
+	b.env = append(env[:len(env):len(env)], approvalKeys.public+"="+os.Getenv(approvalKeys.public))
 	require.NotContains(t, b.run("doctor").out, " keys ")
 }
 

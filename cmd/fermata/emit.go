@@ -17,6 +17,7 @@ const emitWithin = 30 * time.Second
 
 func (c *cli) emitCommand() *cobra.Command {
 	var o fermata.EmitOptions
+	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "emit TOPIC [JSON]",
 		Short: "Tell every run that waits for an event",
@@ -39,6 +40,11 @@ it is not taken: emit it again then, with the same --id.`,
 				return err
 			}
 			o.By = byOr(o.By)
+			if o.Session != "" || tokenFile != "" {
+				if o.Token, err = tokenOf(tokenFile); err != nil {
+					return err
+				}
+			}
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
 				return c.emit(cmd.Context(), runs, args[0], payload, &o)
 			})
@@ -47,6 +53,7 @@ it is not taken: emit it again then, with the same --id.`,
 	cmd.Flags().StringVar(&o.ID, "id", "", "a name for the event: said again, it has one effect")
 	cmd.Flags().StringVar(&o.Session, "session", "", "tell this session alone")
 	c.byFlag(cmd, &o.By)
+	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print how many runs took it as one line of JSON")
 	return cmd
 }

@@ -14,19 +14,6 @@ import (
 	fermata "github.com/fermata-agents/fermata/client"
 )
 
-// exportKeysVariable is the environment variable with the keys that sign exports.
-const exportKeysVariable = "FERMATA_EXPORT_KEYS"
-
-// exportKeys are the keys that a command needs. first is the id of the one that
-// stands first, which signs.
-func exportKeys() (o fermata.ExportOptions, err error) {
-	o.Keys, o.Key, err = keysIn(exportKeysVariable)
-	if err == nil && len(o.Keys) == 0 {
-		err = agent.Errorf(agent.NotSetUp, "%s is not set: give it to this command and to the workers where the session shall live, such as \"%s=k1:$(openssl rand -base64 32)\"", exportKeysVariable, exportKeysVariable)
-	}
-	return o, err
-}
-
 // exportOrder is what is to be exported.
 type exportOrder struct {
 	session, file string
@@ -41,7 +28,8 @@ func (c *cli) exportCommand() *cobra.Command {
 		Short: "Write a session to one signed file, to move it elsewhere",
 		Long: `Export writes a session that is suspended or at its end, with all that it waits
 for, to one file that fermata import makes live on another cluster, once. It is
-signed with the first of the keys in ` + exportKeysVariable + ` (id:base64,…).
+signed with the private key in ` + exportKeys.private + `
+(see fermata token key --exports).
 
 The file holds all that was said, in the clear: keep it as you keep the store. Here
 the session stays as it is. Once it lives elsewhere, cancel it here, or what it does
@@ -89,11 +77,11 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	if _, err := os.Lstat(o.file); o.file != "-" && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Errorf(agent.InvalidInput, "%s is there already; name another file", o.file)
 	}
-	options, err := exportKeys()
+	key, err := exportKeys.signer()
 	if err != nil {
 		return err
 	}
-	options.For, options.NoExpiry = o.lasts, o.forever
+	options := fermata.ExportOptions{Key: key, For: o.lasts, NoExpiry: o.forever}
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
 		e, err := c.writeExport(ctx, runs, o, options)
 		if err != nil {

@@ -44,10 +44,9 @@ func TestAWorkerWithoutTheKeyOfAnImport(t *testing.T) {
 // A session moves: it ends where it was, and is answered where it is.
 func TestExportAndImport(t *testing.T) {
 	s := scripted(t, traveller())
-	exports, err := exportKeys()
+	exports, err := exportKeys.wanted()
 	require.NoError(t, err)
-	require.Equal(t, "k1", exports.Key)
-	s.options.ExportKeys = exports.Keys
+	s.options.ExportKeys = exports
 	s.works(pay())
 	run := s.begin("a", "traveller", nil)
 	s.rests(run)
@@ -104,22 +103,24 @@ func TestExportAndImport(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A token that was handed out before the move is good for the same request after it.
-func TestTokensMoveWithTheirRequest(t *testing.T) {
+// A token that was handed out before the move is good for nothing after it: the session may
+// be answered in both places. The request is the same, and takes a new one.
+func TestTokensStayWhereTheyWereMinted(t *testing.T) {
 	def := role{agent.Definition{Name: "payer", Tools: []string{"pay"}, Rules: []agent.Rule{{Do: agent.Ask, Approvers: []string{"ana@acme.com"}}}},
 		[]testsuite.Reply{calls("pay", map[string]any{"eur": 5}), {Text: "Paid."}}}
 	s := scripted(t, def)
-	exports, err := exportKeys()
+	exports, err := exportKeys.wanted()
 	require.NoError(t, err)
-	s.options.ApprovalKeys, s.options.ExportKeys = exports.Keys, exports.Keys
+	approvals, err := approvalKeys.verifiers()
+	require.NoError(t, err)
+	s.options.ApprovalKeys, s.options.ExportKeys = approvals, exports
 	s.works(pay())
 	run := s.begin("a", "payer", nil)
 	s.rests(run)
-	r := s.run("token", "--session", run.Session, "--request", "q-1", "--approver", "ana@acme.com")
+	r := s.run("token", "--session", run.Session, "--request", "q-1", "--principal", "ana@acme.com")
 	require.Zero(t, r.exit, r.err)
 	dir := t.TempDir()
 	writeFile(t, dir+"/token", r.out)
-	writeFile(t, dir+"/wrong", strings.Replace(r.out, ".k1.", ".k2.", 1))
 	r = s.run("export", run.Session, "-o", dir+"/a.export", "--no-expiry", "--move")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "expires    never\nmoved      the session is at its end here\n")
@@ -128,7 +129,10 @@ func TestTokensMoveWithTheirRequest(t *testing.T) {
 	there := s.elsewhere().works(pay())
 	r = there.run("import", dir+"/a.export")
 	require.Zero(t, r.exit, r.err)
-	there.fails(6, "[bad_signature]", "approve", run.Session, "--request", "q-1", "--token-file", dir+"/wrong")
+	there.fails(6, "[bad_signature]", "approve", run.Session, "--request", "q-1", "--token-file", dir+"/token")
+	r = there.run("token", "--session", run.Session, "--request", "q-1", "--principal", "ana@acme.com")
+	require.Zero(t, r.exit, r.err)
+	writeFile(t, dir+"/token", r.out)
 	r = there.run("approve", run.Session, "--request", "q-1", "--token-file", dir+"/token")
 	require.Zero(t, r.exit, r.err)
 	moved, err := there.Get(t.Context(), run.Session)

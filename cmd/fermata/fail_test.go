@@ -27,8 +27,10 @@ func alone(t *testing.T) {
 		t.Setenv(name, "") // which is put back after the test
 		require.NoError(t, os.Unsetenv(name))
 	}
-	t.Setenv(keysVariable, "")
-	t.Setenv(exportKeysVariable, "")
+	for _, p := range []pair{approvalKeys, exportKeys} {
+		t.Setenv(p.public, "")
+		t.Setenv(p.private, "")
+	}
 	before := defaultAddress
 	defaultAddress = freeAddress(t)
 	t.Cleanup(func() { defaultAddress = before })
@@ -74,9 +76,9 @@ func TestFailsClearly(t *testing.T) {
 		{"pause", 2, "[invalid_input] fermata pause wants a session, or --query, and was given none; see fermata pause --help"},
 		{"emit", 2, "[invalid_input] fermata emit wants a topic, and perhaps a payload as JSON in quotes, and was given none"},
 		{"answer s x --request q-1 --choice 0", 2, "[invalid_input] TEXT, --choice and --result exclude each other"},
-		{"export s -o new", 5, "[not_set_up] FERMATA_EXPORT_KEYS is not set: give it to this command and to the workers"},
+		{"export s -o new", 5, "[not_set_up] FERMATA_EXPORT_SIGNING_KEY is not set: \"export $(fermata token key k1 --exports)\" makes a pair"},
 		{"import old", 5, "[not_set_up] FERMATA_EXPORT_KEYS is not set"},
-		{"token --session s --request q-1 --approver ana", 5, "[not_set_up] FERMATA_APPROVAL_KEYS is not set: give it to this command and to the workers"},
+		{"token --session s --request q-1 --principal ana", 5, "[not_set_up] FERMATA_APPROVAL_SIGNING_KEY is not set: \"export $(fermata token key k1)\" makes a pair; keep it from the workers"},
 		{"ls --address nobody.invalid:7233", 5, "[unreachable] Temporal at nobody.invalid:7233 does not answer: the name nobody.invalid has no address; start it"},
 		{"dev --addr 127.0.0.1:99999", 2, "[invalid_input] --addr must be a loopback address with a port up to 65535"},
 		{"ls --address 127.0.0.1:1", 5, "[unreachable] Temporal at 127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1: connect: connection refused; start it"},
@@ -111,10 +113,10 @@ func TestEnvironmentNamesTheServer(t *testing.T) {
 // Keys that can't be read are told before anything is done, and never shown.
 func TestWrongKeys(t *testing.T) {
 	alone(t)
-	t.Setenv(keysVariable, "k1:c2VjcmV0")
-	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--approver", "ana")
+	t.Setenv(approvalKeys.private, "k1:c2VjcmV0")
+	r := inProcess(t, "token", "--session", "s", "--request", "q-1", "--principal", "ana")
 	require.Equal(t, 2, r.exit, r.err)
-	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_KEYS: key 1 has 6 bytes; at least 32 are wanted")
+	require.Contains(t, r.err, "[invalid_input] FERMATA_APPROVAL_SIGNING_KEY: key 1 has 6 bytes; at least 32 are wanted")
 	require.NotContains(t, r.err, "c2Vj")
 }
 

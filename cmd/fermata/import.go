@@ -20,8 +20,8 @@ func (c *cli) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Make an exported session live here, once",
-		Long: `Import verifies a file of fermata export with the keys in ` + exportKeysVariable + `
-(id:base64,…) and makes its session live on this cluster and in this store. A
+		Long: `Import verifies a file of fermata export with the public keys in
+` + exportKeys.public + ` (id:base64,…) and makes its session live on this cluster and in this store. A
 suspended run comes up suspended, as a new run with the same open requests; nobody
 is asked again, and what deadlines have passed decide at once. Of a session at its
 end the transcript is brought.
@@ -39,7 +39,7 @@ is refused before anything happens.`,
 }
 
 func (c *cli) importFile(ctx context.Context, path, by string) error {
-	keys, err := exportKeys()
+	keys, err := exportKeys.wanted()
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
-		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys.Keys, By: byOr(by)})
+		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys, By: byOr(by)})
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *stage) tour() []spoken {
 		{"send", 3, []string{b, "Grüße", "--wait"}}, {"send", 0, []string{b, "Grüße"}}, {"emit", 0, []string{s.session("topic")}},
 		{"stop", 0, []string{b, "--reason", "später", "--wait"}}, {"handoff", 0, []string{b}}, {"cancel", 0, []string{b}},
 		{"send", 0, []string{c, "hello →", "--agent", "sleeper", "--wait"}}, {"chat", 0, []string{"sleeper", "--session", c}},
-		{"run", 3, []string{"payer", "Pay", "--session", p}}, {"token", 0, []string{"--session", p, "--request", "q-1", "--approver", "zoë@acme.com"}},
+		{"run", 3, []string{"payer", "Pay", "--session", p}}, {"token key", 0, []string{"k9"}}, {"token", 0, []string{"--session", p, "--request", "q-1", "--principal", "zoë@acme.com"}},
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
@@ -129,9 +129,11 @@ func objects(t *testing.T, out string) (last map[string]any) {
 // With --json every command prints one object a line and nothing else, also when it fails.
 func TestJSONOfEveryCommand(t *testing.T) {
 	s := scripted(t, polyglot()...)
-	keys, _, err := approvalKeys()
+	keys, err := approvalKeys.verifiers()
 	require.NoError(t, err)
-	s.options.ApprovalKeys, s.options.ExportKeys = keys, keys
+	exports, err := exportKeys.verifiers()
+	require.NoError(t, err)
+	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(one spoken, r ran) {
 		last := objects(t, r.out)
@@ -153,9 +155,11 @@ func TestJSONOfEveryCommand(t *testing.T) {
 // Who can read nothing but ASCII is shown nothing else, help included.
 func TestASCIIOfEveryCommand(t *testing.T) {
 	s := scripted(t, polyglot()...)
-	keys, _, err := approvalKeys()
+	keys, err := approvalKeys.verifiers()
 	require.NoError(t, err)
-	s.options.ApprovalKeys, s.options.ExportKeys = keys, keys
+	exports, err := exportKeys.verifiers()
+	require.NoError(t, err)
+	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
 	for _, name := range append(everyCommand(), "", "store", "schedule") {

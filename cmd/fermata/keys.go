@@ -3,16 +3,16 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 )
 
 // makeKeys is what to do where a variable's keys can't be read.
-const makeKeys = "set it as in %s=k1:$(openssl rand -base64 32), several with commas between them, or unset it"
+const makeKeys = "set it as in %s=$(fermata codec key k1), several with commas between them, or unset it"
 
 // checkKeys reads the keys of the environment, and reports whether those that encrypt can be
 // used: without them neither the server nor the store is to be had.
@@ -21,9 +21,9 @@ func (d *doctor) checkKeys() bool {
 	if err != nil {
 		d.failed("keys", err, fmt.Sprintf(makeKeys, encryptionVariable))
 	}
-	for _, variable := range []string{keysVariable, exportKeysVariable} {
-		if _, _, err := keysIn(variable); err != nil {
-			d.failed("keys", err, fmt.Sprintf(makeKeys, variable))
+	for _, p := range []pair{approvalKeys, exportKeys} {
+		if _, err := p.verifiers(); err != nil {
+			d.failed("keys", err, fmt.Sprintf("make a pair with \"%s\", give the worker %s alone, or unset it", p.make(), p.public))
 		}
 	}
 	return err == nil
@@ -35,19 +35,18 @@ func (d *doctor) checkApprovers() {
 	if text := unproven(d.file); text != "" {
 		d.found("approval", warning, text, unprovenRemedy)
 	}
-	if os.Getenv(keysVariable) != "" {
+	if secret.IsSet(approvalKeys.public) {
 		return
 	}
-	remedy := fmt.Sprintf("export %s=k1:$(openssl rand -base64 32)", keysVariable)
+	remedy := approvalKeys.make() + ", and give the worker " + approvalKeys.public + " alone"
 	for _, name := range slices.Sorted(maps.Keys(d.file.Asks())) {
 		if len(d.file.Asks()[name].Approvers) > 0 {
-			d.found("keys", warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, keysVariable), remedy)
+			d.found("keys", warning, fmt.Sprintf("the tool %s names approvers, and %s is not set: a worker with this environment takes no decision of theirs", name, approvalKeys.public), remedy)
 		}
 	}
 	for _, def := range d.file.Agents {
 		if slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 }) {
-			d.found("keys", warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, keysVariable),
-				remedy)
+			d.found("keys", warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, approvalKeys.public), remedy)
 		}
 	}
 }

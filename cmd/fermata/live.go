@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/live"
 	"github.com/fermata-agents/fermata/live/nats"
 )
@@ -42,9 +42,9 @@ func (b brokered) close() {
 // where it names none. A broker that is away is waited for by nobody: what is live may
 // be lost.
 func (c *cli) broker() (*nats.Live, error) {
-	place := os.Getenv(liveVariable)
-	if c.pieces.Live != nil || place == "" {
-		return c.pieces.Live, nil
+	place, err := secret.Get(liveVariable)
+	if c.pieces.Live != nil || place == "" || err != nil {
+		return c.pieces.Live, err
 	}
 	if err := checkBrokers(place); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (c *cli) ends(s *server) (ends, error) {
 // process, unless a broker does its work. Without it runs go on, and are shown without
 // pieces.
 func (c *cli) tellsLocally(s *server, dir string) {
-	if os.Getenv(liveVariable) != "" || !s.inProcess() {
+	if secret.IsSet(liveVariable) || !s.inProcess() {
 		return
 	}
 	var err error
@@ -135,7 +135,11 @@ func (c *cli) hears(ctx context.Context, s *server, here *live.Hub, session stri
 
 // checkBroker connects to the broker that the environment names, if it names one.
 func (d *doctor) checkBroker() {
-	place := os.Getenv(liveVariable)
+	place, err := secret.Get(liveVariable)
+	if err != nil {
+		d.failed("live", err, "correct it, or unset it")
+		return
+	}
 	if place == "" {
 		return
 	}

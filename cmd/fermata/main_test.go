@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
+
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +27,7 @@ import (
 
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
 	"github.com/fermata-agents/fermata/devserver"
+	"github.com/fermata-agents/fermata/signals"
 )
 
 // fullMark is a file that makes the disk of its folder full.
@@ -67,8 +68,18 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Of the approvers that tests have.
-	_ = os.Setenv(keysVariable, "k1:"+base64.StdEncoding.EncodeToString(make([]byte, 32))+",k2:"+base64.StdEncoding.EncodeToString(make([]byte, 40)))
-	_ = os.Setenv(exportKeysVariable, os.Getenv(keysVariable))
+	for _, p := range []pair{approvalKeys, exportKeys} {
+		one, err := signals.NewSigner("k1")
+		if err != nil {
+			panic(err)
+		}
+		two, err := signals.NewSigner("k2")
+		if err != nil {
+			panic(err)
+		}
+		_ = os.Setenv(p.private, one.Private())
+		_ = os.Setenv(p.public, one.Public()+","+two.Public())
+	}
 	// Most tests wait, for processes and for timers, and need no processor meanwhile.
 	_ = flag.Set("test.parallel", "4")
 	devserver.Main(m)

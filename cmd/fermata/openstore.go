@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/store"
 	"github.com/fermata-agents/fermata/store/bucket"
 	"github.com/fermata-agents/fermata/store/postgres"
@@ -131,7 +131,13 @@ func notAStore() error {
 
 // storePlace is where the store is: an URL, or the whole path of a folder.
 func (c *cli) storePlace() (string, error) {
-	place := cmp.Or(c.store, os.Getenv(storeVariable))
+	place := c.store
+	if place == "" {
+		var err error
+		if place, err = secret.Get(storeVariable); err != nil {
+			return "", err
+		}
+	}
 	scheme, _, colon := strings.Cut(place, ":")
 	switch {
 	case strings.Contains(place, "://"):

@@ -13,6 +13,7 @@ import (
 func (c *cli) resumeCommand() *cobra.Command {
 	var o fermata.ResumeOptions
 	var wait bool
+	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "resume SESSION [MESSAGE]",
 		Short: "Let a run go on that is held, or waits",
@@ -37,6 +38,10 @@ With --wait the exit status is that of run.`,
 				}
 			}
 			o.By = byOr(o.By)
+			var err error
+			if o.Token, err = tokenOf(tokenFile); err != nil {
+				return err
+			}
 			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
 				return c.resume(cmd.Context(), runs, args[0], &o, wait)
 			})
@@ -47,6 +52,7 @@ With --wait the exit status is that of run.`,
 	f.BoolVar(&o.Fresh, "fresh", false, "go on from a summary of what was said, and not from all of it")
 	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
 	c.byFlag(cmd, &o.By)
+	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print the run's answer as JSON; with --wait, the outcome")
 	return cmd
 }

@@ -11,8 +11,18 @@ import (
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
-// keyFiles begin the names of variables that may name files with keys.
-var keyFiles = []string{"FERMATA_", "TEMPORAL_", "AWS_", "AZURE_", "GOOGLE_"}
+// keyFiles begin the names of variables that may name files with keys, and keyNames end those
+// of others, such as ANTHROPIC_API_KEY_FILE.
+var (
+	keyFiles = []string{"FERMATA_", "TEMPORAL_", "AWS_", "AZURE_", "GOOGLE_"}
+	keyNames = []string{"_KEY_FILE", "_KEYS_FILE", "_TOKEN_FILE", "_SECRET_FILE", "_PASSWORD_FILE"}
+)
+
+// namesKeys reports whether a variable may name a file with keys.
+func namesKeys(variable string) bool {
+	return slices.ContainsFunc(keyFiles, func(start string) bool { return strings.HasPrefix(variable, start) }) ||
+		slices.ContainsFunc(keyNames, func(end string) bool { return strings.HasSuffix(variable, end) })
+}
 
 // private are the paths that are this program's own, and that no tool of its agents may
 // touch: the data directory, the store, and what the environment names of files.
@@ -31,7 +41,7 @@ func (c *cli) private() (list []string, err error) {
 	}
 	for _, pair := range os.Environ() {
 		name, path, _ := strings.Cut(pair, "=")
-		if !slices.ContainsFunc(keyFiles, func(start string) bool { return strings.HasPrefix(name, start) }) {
+		if !namesKeys(name) {
 			continue
 		}
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {

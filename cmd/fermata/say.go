@@ -17,6 +17,8 @@ type holder struct {
 	*cli
 	verb            agent.Verb
 	reason, by      string
+	tokenFile       string
+	token           string // that proves who says it, if one is given
 	grace, deadline time.Duration
 	wait            bool
 	many            many
@@ -66,7 +68,11 @@ the output says so. With --query it is said to every live run that is found.`,
 		Example: example,
 		Args:    h.many.oneOrMany,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := h.check(len(args) == 0); err != nil {
+			err := h.check(len(args) == 0)
+			if err == nil && len(args) > 0 {
+				h.token, err = tokenOf(h.tokenFile)
+			}
+			if err != nil {
 				return err
 			}
 			return h.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
@@ -81,6 +87,7 @@ the output says so. With --query it is said to every live run that is found.`,
 	f.StringVar(&h.reason, "reason", "", "why: it is recorded and shown")
 	f.BoolVar(&h.wait, "wait", false, "wait until the run rests or ends, and print how")
 	h.byFlag(cmd, &h.by)
+	h.tokenFlag(cmd, &h.tokenFile)
 	h.many.flags(cmd)
 	h.jsonFlag(cmd, "print what became of it as JSON, one line a run")
 	return cmd
@@ -107,6 +114,8 @@ func (h *holder) check(several bool) error {
 		return agent.Errorf(agent.InvalidInput, "--grace is %s; it may be 0s to %s", h.grace, mostGrace)
 	case h.deadline != 0 && (h.deadline < least || h.deadline > most):
 		return agent.Errorf(agent.InvalidInput, "--deadline is %s; it may be %s to %s", h.deadline, least, most)
+	case several && h.tokenFile != "":
+		return agent.Errorf(agent.InvalidInput, "--token-file is for one session, and not for --query: a token is good for one")
 	case several && h.wait:
 		return agent.Errorf(agent.InvalidInput, "--wait is for one session, and not for --query")
 	}
@@ -115,7 +124,7 @@ func (h *holder) check(several bool) error {
 
 // order is what is said to one run.
 func (h *holder) order(run string) agent.Command {
-	o := agent.Order{Run: run, By: byOr(h.by)}
+	o := agent.Order{Run: run, By: byOr(h.by), Token: h.token}
 	switch h.verb {
 	case agent.Pause:
 		return agent.PauseOrder{Order: o, Reason: h.reason}

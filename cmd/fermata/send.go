@@ -17,7 +17,7 @@ import (
 
 func (c *cli) sendCommand() *cobra.Command {
 	var o fermata.SendOptions
-	var mode string
+	var mode, tokenFile string
 	var wait bool
 	cmd := &cobra.Command{
 		Use:   "send SESSION MESSAGE",
@@ -42,6 +42,9 @@ With --wait the exit status is that of run.`,
 				return err
 			}
 			o.Mode, o.By = agent.SendMode(mode), byOr(o.By)
+			if o.Token, err = tokenOf(tokenFile); err != nil {
+				return err
+			}
 			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
 				return c.send(cmd.Context(), s, runs, args[0], text, &o, wait)
 			})
@@ -52,6 +55,7 @@ With --wait the exit status is that of run.`,
 	f.StringVar(&o.Agent, "agent", "", "whose run begins, where one has to")
 	f.BoolVar(&wait, "wait", false, "wait until the run rests or ends, and print how")
 	c.byFlag(cmd, &o.By)
+	c.tokenFlag(cmd, &tokenFile)
 	c.jsonFlag(cmd, "print which run has it, as one line of JSON; with --wait, the outcome")
 	return cmd
 }
@@ -120,7 +124,7 @@ func (c *cli) send(ctx context.Context, s *server, runs *fermata.Client, session
 func (c *cli) deliver(ctx context.Context, runs *fermata.Client, session, text string, o *fermata.SendOptions) (sentLine, *fermata.Run, error) {
 	// One id for both ways, so that the message has one effect.
 	o.ID = uuid.Must(uuid.NewV7()).String()
-	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By}, Text: text, Mode: o.Mode}
+	order := agent.SendOrder{Order: agent.Order{ID: o.ID, By: o.By, Token: o.Token}, Text: text, Mode: o.Mode}
 	line := sentLine{V: agent.Version, Session: session}
 	ack, later, err := runs.SayOrLeave(ctx, session, order)
 	switch {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"slices"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -12,117 +10,132 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
 )
 
-// keysVariable is the environment variable with the keys that prove approvers.
-const keysVariable = "FERMATA_APPROVAL_KEYS"
+// tokenVariable is the environment variable with the token of what is said.
+const tokenVariable = "FERMATA_TOKEN"
 
-// approvalKeys reads the keys of this process. first is the id of the one that
-// stands first, which mints.
-func approvalKeys() (keys signals.Keys, first string, err error) { return keysIn(keysVariable) }
+// tokenFlag gives a command the flag --token-file.
+func (c *cli) tokenFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "token-file", "", "file with a token that proves who says it (see fermata token; default "+tokenVariable+")")
+}
 
-// keysIn reads the keys of an environment variable, and tells which stands first.
-func keysIn(variable string) (keys signals.Keys, first string, err error) {
-	text := os.Getenv(variable)
-	keys, err = signals.ParseKeys(text)
-	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", variable, err)
+// maxTokenFile bounds a file with a token, in bytes. A token has 2,048 at most.
+const maxTokenFile = 4 << 10
+
+// tokenOf is the token that a file has or, where none is named, the environment. It stands
+// in no flag: other users see those.
+func tokenOf(file string) (string, error) {
+	if file == "" {
+		return secret.Get(tokenVariable)
 	}
-	first, _, _ = strings.Cut(strings.TrimSpace(text), ":")
-	return keys, first, nil
+	raw, err := readFile(file, maxTokenFile)
+	if err != nil {
+		return "", agent.Errorf(agent.InvalidInput, "the token can't be read: %w", err)
+	}
+	return strings.TrimSpace(string(raw)), nil
 }
 
 // tokenOrder is what a token is to be for.
 type tokenOrder struct {
-	session, request, approver string
-	lasts                      time.Duration
+	session, verb, request, principal string
+	edit                              string
+	always                            bool
+	lasts                             time.Duration
 }
 
 func (c *cli) tokenCommand() *cobra.Command {
 	var o tokenOrder
 	cmd := &cobra.Command{
-		Use:   "token --session S --request ID --approver WHO",
-		Short: "Mint what an approver proves to be one with",
-		Long: `Token prints a token with which this approver, and nobody else, may decide this
-request, until its time is over. It is made with the first of the keys in
-` + keysVariable + ` (id:base64,…), which the workers have too.
+		Use:   "token --session S --principal WHO",
+		Short: "Mint what proves who says something to a run",
+		Long: `Token prints a token with which this principal, and nobody else, may say one verb to
+the session's run, once, until its time is over. With --request it decides that
+request and no other: an approval of the arguments that were asked for, or of those
+of --edit. It is minted with the private key in ` + approvalKeys.private + `
+(see fermata token key); workers have the public one.
 
-Whoever has it can decide the request: give it to the approver only.`,
-		Example: `  fermata token --session invoice-118 --request q-7 --approver ana@acme.com > token
-  fermata approve invoice-118 --request q-7 --token-file token`,
+Whoever has the token can say it: give it to the principal only.`,
+		Example: `  fermata token --session invoice-118 --request q-7 --principal ana@acme.com > token
+  fermata approve invoice-118 --request q-7 --token-file token
+  fermata token --session invoice-118 --request q-7 --verb reject --principal ana@acme.com
+  fermata token --session invoice-118 --verb stop --principal ana@acme.com --for 5m`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			keys, first, err := o.check()
+			signer, err := o.check()
 			if err != nil {
 				return err
 			}
-			return c.withServer(cmd.Context(), func(s *server, runs *fermata.Client) error {
-				return c.token(cmd.Context(), s, runs, o, keys, first)
+			return c.withServer(cmd.Context(), func(_ *server, runs *fermata.Client) error {
+				return c.token(cmd.Context(), runs, o, signer)
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.session, "session", "", "the session that asks")
-	f.StringVar(&o.request, "request", "", "the request, such as q-7")
-	f.StringVar(&o.approver, "approver", "", "who may decide it, as the rule names them")
-	f.DurationVar(&o.lasts, "for", 24*time.Hour, "how long it is good")
+	f.StringVar(&o.session, "session", "", "the session that hears it")
+	f.StringVar(&o.verb, "verb", "", "what may be said (default approve, with --request)")
+	f.StringVar(&o.request, "request", "", "the request that is decided, such as q-7")
+	f.StringVar(&o.principal, "principal", "", "who may say it, as a rule or a policy names them")
+	f.StringVar(&o.edit, "edit", "", "the arguments that the approval makes the call with instead, as JSON")
+	f.BoolVar(&o.always, "always", false, "the approval may be one for every further call of the tool")
+	f.DurationVar(&o.lasts, "for", time.Hour, "how long it is good, at most 720h")
 	c.jsonFlag(cmd, "print the token as one line of JSON")
+	cmd.AddCommand(c.tokenKeyCommand())
 	return cmd
 }
 
 // tokenLine is the output of token --json.
 type tokenLine struct {
-	V        int       `json:"v"`
-	Token    string    `json:"token"`
-	Session  string    `json:"session"`
-	Request  string    `json:"request"`
-	Approver string    `json:"approver"`
-	Expires  time.Time `json:"expires"`
+	V         int        `json:"v"`
+	Token     string     `json:"token"`
+	Session   string     `json:"session"`
+	Verb      agent.Verb `json:"verb"`
+	Request   string     `json:"request,omitempty"`
+	Principal string     `json:"principal"`
+	Expires   time.Time  `json:"expires"`
 }
 
-func (o tokenOrder) check() (signals.Keys, string, error) {
+func (o *tokenOrder) check() (signals.Signer, error) {
+	if o.verb == "" && o.request != "" {
+		o.verb = string(agent.Approve)
+	}
+	var err error
 	switch {
-	case o.session == "" || o.request == "" || o.approver == "":
-		return nil, "", agent.Errorf(agent.InvalidInput, "--session, --request and --approver are wanted, all of them")
+	case o.session == "" || o.principal == "":
+		err = agent.Errorf(agent.InvalidInput, "--session and --principal are wanted, both of them")
+	case o.verb == "":
+		err = agent.Errorf(agent.InvalidInput, "say what may be said: a --request to approve, or a --verb such as stop")
+	case (o.edit != "" || o.always) && o.verb != string(agent.Approve):
+		err = agent.Errorf(agent.InvalidInput, "--edit and --always are for an approval")
 	case o.lasts <= 0:
-		return nil, "", agent.Errorf(agent.InvalidInput, "--for must be positive")
+		err = agent.Errorf(agent.InvalidInput, "--for must be positive")
+	case o.edit != "":
+		_, err = jsonOf("--edit", o.edit)
 	}
-	keys, first, err := approvalKeys()
-	if err == nil && len(keys) == 0 {
-		err = agent.Errorf(agent.NotSetUp, "%s is not set: give it to this command and to the workers, such as \"%s=k1:$(openssl rand -base64 32)\"", keysVariable, keysVariable)
+	if err != nil {
+		return signals.Signer{}, err
 	}
-	return keys, first, err
+	return approvalKeys.signer()
 }
 
-func (c *cli) token(ctx context.Context, s *server, runs *fermata.Client, o tokenOrder, keys signals.Keys, first string) error {
-	run, err := runs.Get(ctx, o.session)
+func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, signer signals.Signer) error {
+	soon, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	claim, err := heardBy(soon, c, func() (signals.Claim, error) {
+		return runs.Claim(soon, o.session, agent.Verb(o.verb), o.request, o.principal)
+	})
 	if err != nil {
-		return err
+		return unheard(o.session, err)
 	}
-	d, err := s.DescribeWorkflowExecution(ctx, o.session, "")
-	if err != nil {
-		return fmt.Errorf("looking for session %s: %w", o.session, err)
-	}
-	open := fermata.MemoOf(d.GetWorkflowExecutionInfo()).Requests
-	at := slices.IndexFunc(open, func(q agent.MemoRequest) bool { return q.ID == o.request })
-	if at < 0 {
-		var ids []string
-		for _, q := range open {
-			ids = append(ids, q.ID)
-		}
-		return agent.Errorf(agent.NotFound, "request %s of session %s is not open; open: %s", o.request, o.session, orNone(ids))
-	}
-	if named := open[at].Approvers; !slices.Contains(named, o.approver) {
-		return agent.Errorf(agent.InvalidInput, "request %s has no approver %q; it names %s; where it names none, anybody decides it without a token", o.request, o.approver, orNone(named))
-	}
-	expires := time.Now().Add(o.lasts)
-	token, err := keys.Mint(first, signals.Claim{Session: o.session, Run: run.ID, Request: o.request, Approver: o.approver, Expires: expires})
+	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
+	token, err := signer.Mint(claim)
 	switch {
 	case err != nil:
 		return err
 	case c.json:
-		c.line(tokenLine{agent.Version, token, o.session, o.request, o.approver, expires.UTC()})
+		c.line(tokenLine{agent.Version, token, o.session, claim.Verb, o.request, o.principal, claim.Expires.UTC()})
 	default:
 		c.print("%s", token)
 	}

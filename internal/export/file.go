@@ -3,7 +3,8 @@ package export
 import (
 	"bufio"
 	"bytes"
-	"crypto/hmac"
+	"crypto/ed25519"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -29,21 +30,18 @@ type trailer struct {
 }
 
 // trailerSize is its length, which is always the same.
-const trailerSize = int64(len(`{"file":""}`) + 64 + 1)
+const trailerSize = int64(len(`{"file":""}`) + 2*ed25519.SignatureSize + 1)
 
 // Write writes a file: the content, which it signs, and the chunks. It returns the
 // number of chunks. Errors are those of [Seal], of the chunks and of the writer.
-func Write(w io.Writer, c Content, keys signals.Keys, chunks iter.Seq2[store.Packed, error]) (n int, err error) {
-	first, err := Seal(c, keys)
+func Write(w io.Writer, c Content, key signals.Signer, chunks iter.Seq2[store.Packed, error]) (n int, err error) {
+	first, err := Seal(c, key)
 	if err != nil {
 		return 0, err
 	}
-	mac, err := keys.MAC(c.Key, filePurpose)
-	if err != nil {
-		return 0, err
-	}
+	hash := sha512.New()
 	out := bufio.NewWriter(w)
-	signed := io.MultiWriter(out, mac)
+	signed := io.MultiWriter(out, hash)
 	_, err = signed.Write(append(first, '\n'))
 	for p, broken := range chunks {
 		if err = errors.Join(err, broken); err != nil {
@@ -55,7 +53,10 @@ func Write(w io.Writer, c Content, keys signals.Keys, chunks iter.Seq2[store.Pac
 		n++
 	}
 	if err == nil {
-		err = writeLine(out, trailer{hex.EncodeToString(mac.Sum(nil))})
+		var signature []byte
+		if signature, err = key.Sign(filePurpose, hash.Sum(nil)); err == nil {
+			err = writeLine(out, trailer{hex.EncodeToString(signature)})
+		}
 	}
 	return n, errors.Join(err, out.Flush())
 }
@@ -95,27 +96,39 @@ func Read(r io.ReadSeeker, keys signals.Keys) (*File, error) {
 	if f.Content, err = Open(f.Envelope, keys); err != nil {
 		return nil, err
 	}
-	mac, err := keys.MAC(f.Key, filePurpose)
-	if err != nil {
-		return nil, err
-	}
-	mac.Write(append(bytes.Clone(f.Envelope), '\n'))
+	hash := sha512.New()
+	hash.Write(f.Envelope)
+	hash.Write([]byte{'\n'})
 	rest := size - int64(len(f.Envelope)) - 1 - trailerSize
 	if rest < 0 {
 		return nil, bad()
 	}
-	if _, err := io.CopyN(mac, in, rest); err != nil {
+	if _, err := io.CopyN(hash, in, rest); err != nil {
 		return nil, unreadable(err)
 	}
 	last, err := io.ReadAll(io.LimitReader(in, trailerSize+1))
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	want, err := json.Marshal(trailer{hex.EncodeToString(mac.Sum(nil))})
-	if err != nil || !hmac.Equal(last, append(want, '\n')) {
+	if !signedBy(keys, f.Key, last, hash.Sum(nil)) {
 		return nil, bad()
 	}
 	return f, nil
+}
+
+// signedBy reports whether a file's last line is written as ours, and signs what comes
+// before it, of which sum is the SHA-512.
+func signedBy(keys signals.Keys, key string, last, sum []byte) bool {
+	var t trailer
+	if json.Unmarshal(last, &t) != nil {
+		return false
+	}
+	signature, err := hex.DecodeString(t.File)
+	if err != nil {
+		return false
+	}
+	ours, err := json.Marshal(trailer{hex.EncodeToString(signature)}) // in lower case, without blanks
+	return err == nil && bytes.Equal(last, append(ours, '\n')) && keys.Verified(key, filePurpose, sum, signature)
 }
 
 // start goes to the file's beginning.

@@ -1,7 +1,7 @@
 package export
 
 import (
-	"crypto/hmac"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -26,22 +26,23 @@ type envelope struct {
 	Content   json.RawMessage `json:"content"`
 }
 
-// Seal signs a content with the key that it names, and returns the envelope.
-// Errors are [agent.InvalidInput] for a key that is not known or too short.
-func Seal(c Content, keys signals.Keys) ([]byte, error) {
-	mac, err := keys.MAC(c.Key, envelopePurpose)
-	if err != nil {
-		return nil, err
-	}
+// Seal signs a content, and returns the envelope. The content has to name the key. The
+// error is [agent.InvalidInput] for the zero Signer.
+func Seal(c Content, key signals.Signer) ([]byte, error) {
 	raw, err := json.Marshal(c)
-	if err == nil {
-		mac.Write(raw)
-		raw, err = json.Marshal(envelope{Type: "fermata.export", Signature: hex.EncodeToString(mac.Sum(nil)), Content: raw})
-	}
 	if err != nil {
 		return nil, agent.Errorf(agent.Internal, "encoding the export of session %s: %w", c.Session, err)
 	}
-	return raw, nil
+	sum := sha512.Sum512(raw)
+	signature, err := key.Sign(envelopePurpose, sum[:])
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(envelope{Type: "fermata.export", Signature: hex.EncodeToString(signature), Content: raw})
+	if err != nil {
+		return nil, agent.Errorf(agent.Internal, "encoding the export of session %s: %w", c.Session, err)
+	}
+	return line, nil
 }
 
 // Open reads an envelope and verifies it. Errors are [agent.InvalidInput] for what
@@ -59,12 +60,9 @@ func Open(line []byte, keys signals.Keys) (c Content, err error) {
 	if json.Unmarshal(line, &e) != nil || json.Unmarshal(e.Content, &named) != nil {
 		return c, bad()
 	}
-	mac, err := keys.MAC(named.Key, envelopePurpose)
-	if err != nil {
-		return c, bad()
-	}
-	mac.Write(e.Content)
-	if !hmac.Equal([]byte(e.Signature), []byte(hex.EncodeToString(mac.Sum(nil)))) {
+	signature, err := hex.DecodeString(e.Signature)
+	sum := sha512.Sum512(e.Content)
+	if err != nil || !keys.Verified(named.Key, envelopePurpose, sum[:], signature) {
 		return c, bad()
 	}
 	return decode(e.Content)

@@ -171,7 +171,7 @@ type (
 		Command agent.Command
 		// ID makes a second arrival harmless; empty where it has none.
 		ID string
-		// Proved are who the tokens of the command prove to have decided.
+		// Proved are who the tokens of the command prove to have said it.
 		Proved []Proof
 	}
 	// Refused is a verb that was refused and could not be told.
@@ -200,8 +200,12 @@ type (
 	Folded struct{ Handoff agent.Handoff }
 )
 
-// Proof is an approver who proved to be one, for one request.
-type Proof struct{ Request, Approver string }
+// Proof is what a token proves: who decides a request or, where that is empty, says the
+// whole verb. Nonce tells one token from another until it expires.
+type Proof struct {
+	Request, Principal, Nonce string
+	Expires                   time.Time
+}
 
 func (Begin) input()        {}
 func (Opened) input()       {}

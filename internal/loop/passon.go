@@ -28,17 +28,17 @@ func (s *step) addressed(c agent.Command) (session, id string, _ agent.Command, 
 	switch c := c.(type) {
 	case agent.AnswerOrder:
 		if session, id, ok = s.requestBelow(c.Request); ok {
-			c.Request, c.Run = id, ""
+			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
 	case agent.ApproveOrder:
 		if session, id, ok = s.requestBelow(c.Request); ok {
-			c.Request, c.Run = id, ""
+			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
 	case agent.RejectOrder:
 		if session, id, ok = s.requestBelow(c.Request); ok {
-			c.Request, c.Run = id, ""
+			c.Request, c.Run, c.Token = id, "", ""
 		}
 		return session, id, c, ok
 	}

@@ -93,6 +93,15 @@ func (s *State) shown(o Request) agent.Request {
 	return r
 }
 
+// DigestOf is the digest that an open request shows; empty if it is not open.
+func (s State) DigestOf(request string) string {
+	i := s.Requests.find(request)
+	if i < 0 {
+		return ""
+	}
+	return s.Requests.Open[i].Digest
+}
+
 // settled is what became of a request that is not open any more.
 func (r Requests) settled(id string) (Decided, bool) {
 	i := slices.IndexFunc(r.Decided, func(d Decided) bool { return d.ID == id })

@@ -27,7 +27,8 @@ const (
 	waitShare   = 732 << 10 // what waits for somebody: see space
 	childShare  = 208 << 10 // Children
 	ledgerShare = 324 << 10 // Ledger: an account for each of maxWorking
-	verbShare   = 136 << 10 // Verbs.Processed
+	verbShare   = 136 << 10 // Verbs.Processed and Spent
+	spentShare  = 20 << 10  // Spent: maxSpent of 48 bytes
 	refuseShare = 16 << 10  // Verbs.Refused
 	fixedShare  = 80 << 10  // what has few and short values: Holds, Rest, Origin, Budget, counts of tools
 	specShare   = 96 << 10  // Spec and Parent

@@ -294,7 +294,7 @@ func (p *player) said(verb, rest string) Input {
 			said.ID = word[1:]
 		case strings.HasPrefix(word, "+"):
 			who, request, _ := strings.Cut(word[1:], ":")
-			said.Proved = append(said.Proved, Proof{Request: request, Approver: who})
+			said.Proved = append(said.Proved, Proof{Request: request, Principal: who})
 		default:
 			said.Command = p.command(agent.Verb(strings.TrimSuffix(verb, "!")), rest)
 			return said

@@ -17,6 +17,16 @@ type Verbs struct {
 	Size      int         `json:"size,omitempty"` // of the processed
 	// Refused are the last that were refused and could not be told.
 	Refused []agent.RefusedVerb `json:"refused,omitempty"`
+	// Spent are the tokens of verbs that decide no request, until they expire: each is good
+	// for one verb. A token for a request is spent with the request.
+	Spent []Spent `json:"spent,omitempty"`
+}
+
+// Spent is a token that was used, and until when somebody could use it again, in seconds of
+// Unix time.
+type Spent struct {
+	Nonce string `json:"nonce"`
+	Until int64  `json:"until"`
 }
 
 // Processed is a verb with an id and what became of it: a second arrival gets the same
@@ -34,13 +44,14 @@ type Processed struct {
 // Bounds of what a run remembers of verbs.
 const (
 	maxProcessed = 1000
+	maxSpent     = 400
 	maxRefused   = 8
 	maxRefusal   = 1 << 10 // the weight of why
 	maxName      = 256     // that of the field, and of the verb
 )
 
 func (v Verbs) clone() Verbs {
-	v.Processed, v.Refused = slices.Clip(v.Processed), slices.Clip(v.Refused)
+	v.Processed, v.Refused, v.Spent = slices.Clip(v.Processed), slices.Clip(v.Refused), slices.Clip(v.Spent)
 	return v
 }
 
@@ -65,7 +76,7 @@ func (v *Verbs) processed(p Processed) {
 // forget drops the oldest verbs until the others keep their share.
 func (v *Verbs) forget() {
 	n := 0
-	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare; n++ {
+	for ; len(v.Processed)-n > maxProcessed || v.Size > verbShare-spentShare; n++ {
 		v.Size -= v.Processed[n].inJSON()
 	}
 	if n > 0 {
@@ -140,11 +151,32 @@ func (s *step) guard(o agent.Order) error {
 	return nil
 }
 
+// spend takes the token of a verb that decides no request, which is good once.
+func (s *step) spend(p Proof) error {
+	if p.Nonce == "" {
+		return nil
+	}
+	now := s.At.Unix()
+	s.Verbs.Spent = slices.DeleteFunc(slices.Clone(s.Verbs.Spent), func(t Spent) bool { return t.Until <= now })
+	switch {
+	case slices.ContainsFunc(s.Verbs.Spent, func(t Spent) bool { return t.Nonce == p.Nonce }):
+		return s.refuseAs(agent.Spent, "token", "the token of %s was used already; ask for a new one", p.Principal)
+	case len(s.Verbs.Spent) >= maxSpent:
+		return s.refuseAs(agent.QueueFull, "token", "the run remembers the last %d tokens until they expire, and can't take another now: wait until the first does, or mint tokens that are good for a shorter time", maxSpent)
+	}
+	s.Verbs.Spent = append(s.Verbs.Spent, Spent{p.Nonce, p.Expires.Unix()})
+	return nil
+}
+
 func (s *step) obey(in Said) error {
+	own := in.proof("")
+	if err := s.spend(own); err != nil {
+		return err
+	}
 	if session, id, c, ok := s.addressed(in.Command); ok {
 		return s.passOn(session, id, c)
 	}
-	switch c := in.Command.(type) {
+	switch c := by(in.Command, own.Principal).(type) {
 	case agent.PauseOrder:
 		return s.holdAs(agent.ByOperator, agent.Pause, c.Order, c.Reason, 0)
 	case agent.InterruptOrder:
@@ -174,13 +206,45 @@ func (s *step) obey(in Said) error {
 	return agent.Errorf(agent.Internal, "the machine knows no verb %T", in.Command)
 }
 
-func (in Said) approver(request string) string {
+// proof is what proves who decides a request, or says the whole verb; the zero value if
+// nothing does.
+func (in Said) proof(request string) Proof {
 	for _, p := range in.Proved {
 		if p.Request == request {
-			return p.Approver
+			return p
 		}
 	}
-	return ""
+	return Proof{}
+}
+
+func (in Said) approver(request string) string { return in.proof(request).Principal }
+
+// by makes a verb that of who proved to say it, whatever it claims itself.
+func by(c agent.Command, principal string) agent.Command {
+	if principal == "" {
+		return c
+	}
+	switch c := c.(type) {
+	case agent.PauseOrder:
+		c.By = principal
+		return c
+	case agent.InterruptOrder:
+		c.By = principal
+		return c
+	case agent.ResumeOrder:
+		c.By = principal
+		return c
+	case agent.StopOrder:
+		c.By = principal
+		return c
+	case agent.SendOrder:
+		c.By = principal
+		return c
+	case agent.EmitOrder:
+		c.By = principal
+		return c
+	}
+	return c
 }
 
 // resume lifts the session's own hold, or wakes a run that waits for nothing that

@@ -38,7 +38,11 @@ func known(provider string) bool { return providerFields[provider] != nil }
 
 // clouds are the models of clouds that the environment alone describes.
 func clouds() map[string]model.Model {
-	return map[string]model.Model{providerAzure: azure.New(nil), providerBedrock: bedrock.New(nil), providerVertex: vertex.New(nil)}
+	return map[string]model.Model{
+		providerAzure:   azure.New(&azure.Options{APIKey: filed(cloudKeys[providerAzure])}),
+		providerBedrock: bedrock.New(&bedrock.Options{APIKey: filed(cloudKeys[providerBedrock])}),
+		providerVertex:  vertex.New(nil),
+	}
 }
 
 // CloudState is what came of signing in to the cloud of a model.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -87,6 +86,8 @@ func (e modelEntry) fault(at entry) (*yaml.Node, error) {
 		return at.key, fmt.Errorf(".model is missing: write the provider's own name for it")
 	case field != "":
 		return at.at(field), fmt.Errorf(".%s is not for provider %s", field, e.Provider)
+	case secretFault(e.KeyEnv) != nil:
+		return at.at("api_key_env"), fmt.Errorf(".api_key_env: %w", secretFault(e.KeyEnv))
 	case workersOwn(e.KeyEnv):
 		return at.at("api_key_env"), fmt.Errorf(".api_key_env names %s, %s", e.KeyEnv, isWorkersOwn)
 	case !isHTTP(e.BaseURL):
@@ -143,8 +144,17 @@ func (e modelEntry) open(name string) (model.Model, error) {
 
 // key is the entry's key. None stands for one that the file names and the environment lacks.
 func (e modelEntry) key() string {
-	key := os.Getenv(e.KeyEnv)
-	if key == "" && e.KeyEnv != "" {
+	switch {
+	case e.KeyEnv != "":
+	case slices.Contains(cloudy, e.Provider):
+		return filed(cloudKeys[e.Provider])
+	case e.BaseURL == "": // a server of the user's own is not told the provider's key
+		return filed(keys[e.Provider]...)
+	default:
+		return ""
+	}
+	key := variable(e.KeyEnv)
+	if key == "" {
 		return noKey
 	}
 	return key

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 
@@ -93,7 +92,10 @@ func (x *extra) fill(at, text string, secret bool) (string, error) {
 		if workersOwn(name) {
 			return "", agent.Errorf(agent.InvalidInput, "%s names %s, %s", at, name, isWorkersOwn).At(at)
 		}
-		value := os.Getenv(name)
+		if err := secretFault(name); err != nil {
+			return "", agent.Errorf(agent.InvalidInput, "%s: %w", at, err).At(at)
+		}
+		value := variable(name)
 		if !slices.Contains(x.variables, name) {
 			x.variables = append(x.variables, name)
 			if value == "" {
@@ -104,7 +106,7 @@ func (x *extra) fill(at, text string, secret bool) (string, error) {
 			x.Secrets = append(x.Secrets, value)
 		}
 	}
-	return reference.ReplaceAllStringFunc(text, func(ref string) string { return os.Getenv(ref[2 : len(ref)-1]) }), nil
+	return reference.ReplaceAllStringFunc(text, func(ref string) string { return variable(ref[2 : len(ref)-1]) }), nil
 }
 
 // unset is a model whose headers or body name a variable that is not set.

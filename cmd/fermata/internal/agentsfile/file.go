@@ -74,6 +74,9 @@ func load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkKeyFiles(); err != nil {
+		return nil, err
+	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, agent.Errorf(agent.InvalidInput, "the agents file %s: %w", path, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/activities"
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -190,7 +191,11 @@ func (e serverEntry) open(name string, log *slog.Logger, vault mcp.Vault) (*mcp.
 	env := map[string]string{}
 	for key, value := range e.Env {
 		if variable, ok := strings.CutPrefix(value, "$"); ok {
-			if value = os.Getenv(variable); value == "" {
+			text, err := secret.Get(variable)
+			if err != nil {
+				return nil, agent.Errorf(agent.InvalidInput, "env.%s: %w", key, err)
+			}
+			if value = text; value == "" {
 				return nil, agent.Errorf(agent.InvalidInput, "env.%s is to be that of %s, which is not set", key, variable)
 			}
 		}
@@ -217,7 +222,11 @@ func (e serverEntry) openURL(name string, log *slog.Logger, vault mcp.Vault) (*m
 	values := e.values()
 	for _, where := range slices.Sorted(maps.Keys(values)) {
 		for _, variable := range mcp.Variables(values[where]) {
-			if env[variable] = os.Getenv(variable); env[variable] == "" {
+			text, err := secret.Get(variable)
+			if err != nil {
+				return nil, agent.Errorf(agent.InvalidInput, "%s: %w", where, err)
+			}
+			if env[variable] = text; text == "" {
 				return nil, agent.Errorf(agent.InvalidInput, "%s names %s, which is not set in the environment", where, variable)
 			}
 		}

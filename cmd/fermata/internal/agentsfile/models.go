@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/provider/anthropic"
 	"github.com/fermata-agents/fermata/provider/bedrock"
@@ -42,7 +43,7 @@ var keys = map[string][]string{
 // keyOfProvider names the variable that a provider's key is in, or has to be.
 func keyOfProvider(provider string) string {
 	for _, env := range keys[provider] {
-		if os.Getenv(env) != "" {
+		if secret.IsSet(env) {
 			return env
 		}
 	}
@@ -59,7 +60,9 @@ const noKey = "none"
 
 func providers() map[string]model.Model {
 	all := clouds()
-	all[providerAnthropic], all[providerGemini], all[providerOpenAI] = anthropic.New(nil), gemini.New(nil), openai.New(nil)
+	all[providerAnthropic] = anthropic.New(&anthropic.Options{APIKey: filed(keys[providerAnthropic]...)})
+	all[providerGemini] = gemini.New(&gemini.Options{APIKey: filed(keys[providerGemini]...)})
+	all[providerOpenAI] = openai.New(&openai.Options{APIKey: filed(keys[providerOpenAI]...)})
 	return all
 }
 
@@ -194,7 +197,7 @@ func (f *File) Keys() []Key {
 			for _, env := range f.keysOf(name) {
 				k, ok := byEnv[env]
 				if !ok {
-					k = &Key{Env: env, Set: os.Getenv(env) != ""}
+					k = &Key{Env: env, Set: secret.IsSet(env)}
 					byEnv[env] = k
 				}
 				if !slices.Contains(k.Agents, def.Name) {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/model"
 )
 
@@ -65,7 +65,7 @@ func (s *ModelState) ask(ctx context.Context, e modelEntry) {
 		s.Err = agent.Errorf(agent.InvalidInput, "models.%s: the base_url is not a URL", s.Name)
 		return
 	}
-	if key := os.Getenv(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
+	if key := variable(e.KeyEnv); key != "" && e.Provider == providerOpenAI {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
 	client := model.HTTPClient(nil)
@@ -93,7 +93,7 @@ func (s *ModelState) unknown(env string) error {
 	switch {
 	case env == "":
 		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and api_key_env of models.%s names none", s.Name, s.URL, s.Name)
-	case os.Getenv(env) == "":
+	case !secret.IsSet(env):
 		return agent.Errorf(agent.ProviderAuth, "%s: %s wants a key, and %s is not set", s.Name, s.URL, env)
 	}
 	return agent.Errorf(agent.ProviderAuth, "%s: %s refused the key in %s", s.Name, s.URL, env)

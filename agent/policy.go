@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Policy says who may say what to runs. A verb that no permit is about anybody may say; one
+// that permits are about is bound: only their principals may say it, and prove it with a
+// token. The zero value binds nothing.
+type Policy []Permit
+
+// Permit lets principals say verbs to some runs. Verbs and Principals are wanted.
+type Permit struct {
+	// Verbs are bound by it; "*" is all of them. Several answers together are bound as each
+	// of them is, so that answers is none.
+	Verbs []Verb `json:"verbs"`
+	// Agents are names or patterns ("pay*") of the runs' agents; empty means every agent.
+	Agents []string `json:"agents,omitempty"`
+	// Labels are those that a run was started with, or the one above it; a run must have all.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Principals may say the verbs, "*" is whoever proves to be somebody. An empty list, as
+	// opposed to none, lets nobody.
+	Principals []string `json:"principals"`
+}
+
+// EveryVerb is a permit's name for all verbs, and everybody one for all principals.
+const (
+	EveryVerb = "*"
+	everybody = "*"
+)
+
+// bindable are the verbs that a policy may name.
+var bindable = []Verb{Pause, Interrupt, Resume, Stop, Cancel, Send, Answer, Approve, Reject, Emit}
+
+// Check refuses a policy that can't be meant, with [InvalidInput] and the place.
+func (p Policy) Check() error {
+	for i, one := range p {
+		if err := one.check(); err != nil {
+			return Errorf(InvalidInput, "policy[%d]: %w", i, err).At("policy")
+		}
+	}
+	return nil
+}
+
+func (p Permit) check() error {
+	if len(p.Verbs) == 0 {
+		return Errorf(InvalidInput, "verbs is missing: name some, or \"*\" for all")
+	}
+	if p.Principals == nil {
+		return Errorf(InvalidInput, "principals is missing: name who may say it, or write [] for nobody")
+	}
+	for _, v := range p.Verbs {
+		switch {
+		case v == Answers:
+			return Errorf(InvalidInput, "answers can't be bound: bind answer, approve and reject, of which it is several")
+		case v != EveryVerb && !slices.Contains(bindable, v):
+			return Errorf(InvalidInput, "%q is no verb; they are %s", v, strings.Join(names(bindable), ", "))
+		}
+	}
+	for _, a := range p.Agents {
+		if _, err := path.Match(a, ""); err != nil || a == "" {
+			return Errorf(InvalidInput, "agents: %q is not a name or a pattern", a)
+		}
+	}
+	if slices.Contains(p.Principals, "") {
+		return Errorf(InvalidInput, "principals: one has no name")
+	}
+	return nil
+}
+
+func names(verbs []Verb) (list []string) {
+	for _, v := range verbs {
+		list = append(list, string(v))
+	}
+	return list
+}
+
+// For is what of the policy is about runs of an agent, whatever their labels.
+func (p Policy) For(agent string) (own Policy) {
+	for _, one := range p {
+		if len(one.Agents) == 0 || MatchesAny(one.Agents, agent) {
+			own = append(own, one)
+		}
+	}
+	return own
+}
+
+// Refuses says why a principal may not say a verb to a run with these labels, [Denied]; nil
+// if it may, or the verb is not bound. An empty principal is who proved nothing. The policy
+// is that of the run's agent (see [Policy.For]).
+func (p Policy) Refuses(labels map[string]string, verb Verb, principal string) *Error {
+	bound, named := false, []string{}
+	for _, one := range p {
+		if !one.binds(labels, verb) {
+			continue
+		}
+		bound = true
+		if principal != "" && (slices.Contains(one.Principals, principal) || slices.Contains(one.Principals, everybody)) {
+			return nil
+		}
+		named = append(named, one.Principals...)
+	}
+	if !bound {
+		return nil
+	}
+	who := "nobody may say it"
+	if len(named) > 0 {
+		who = "it takes a token of " + someOf(named)
+	}
+	if principal != "" {
+		who = principal + " may not say it; " + who
+	}
+	return Errorf(Denied, "a policy binds %s to who may say it: %s, and comes as an update (fermata token, --token-file)", verb, who).At("token")
+}
+
+// Binds reports whether the policy binds a verb of a run with these labels.
+func (p Policy) Binds(labels map[string]string, verb Verb) bool {
+	return slices.ContainsFunc(p, func(one Permit) bool { return one.binds(labels, verb) })
+}
+
+func (p Permit) binds(labels map[string]string, verb Verb) bool {
+	if !slices.Contains(p.Verbs, verb) && !slices.Contains(p.Verbs, EveryVerb) {
+		return false
+	}
+	for name, want := range p.Labels { //workflowcheck:ignore all of them are wanted, in whatever order
+		if has, ok := labels[name]; !ok || has != want {
+			return false
+		}
+	}
+	return true
+}
+
+// someOf names the first of some principals.
+func someOf(named []string) string {
+	const most = 4
+	named = slices.Compact(slices.Sorted(slices.Values(named)))
+	if len(named) > most {
+		return strings.Join(named[:most], " or ") + " or others"
+	}
+	return strings.Join(named, " or ")
+}

@@ -1,0 +1,62 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+func TestWhoMaySayWhat(t *testing.T) {
+	var p agent.Policy
+	require.NoError(t, json.Unmarshal([]byte(`[
+		{"verbs": ["stop", "cancel"], "agents": ["pay*"], "principals": ["ana", "bo"]},
+		{"verbs": ["stop"], "labels": {"team": "travel"}, "principals": ["cy"]},
+		{"verbs": ["resume"], "principals": ["*"]},
+		{"verbs": ["*"], "agents": ["vault"], "principals": []}
+	]`), &p))
+	require.NoError(t, p.Check())
+	travel := map[string]string{"team": "travel", "x": "y"}
+	for _, c := range []struct {
+		agent  string
+		labels map[string]string
+		verb   agent.Verb
+		who    string
+		ok     bool
+	}{
+		{"payer", nil, agent.Stop, "ana", true}, {"payer", nil, agent.Stop, "cy", false}, {"payer", nil, agent.Stop, "", false},
+		{"payer", travel, agent.Stop, "cy", true}, {"payer", travel, agent.Cancel, "cy", false},
+		{"greeter", nil, agent.Stop, "", true}, {"greeter", travel, agent.Stop, "", false}, {"greeter", map[string]string{"team": "x"}, agent.Stop, "", true},
+		{"greeter", nil, agent.Resume, "", false}, {"greeter", nil, agent.Resume, "whoever", true},
+		{"payer", nil, agent.Pause, "", true}, {"vault", nil, agent.Pause, "ana", false}, {"vault", nil, agent.Approve, "", false},
+	} {
+		err := p.For(c.agent).Refuses(c.labels, c.verb, c.who)
+		require.Equal(t, c.ok, err == nil, "%+v: %v", c, err)
+		if err != nil {
+			require.Equal(t, agent.Denied, err.Code)
+		}
+	}
+	require.ErrorContains(t, p.For("payer").Refuses(nil, agent.Stop, "cy"), "cy may not say it; it takes a token of ana or bo")
+	require.ErrorContains(t, p.For("vault").Refuses(nil, agent.Send, ""), "nobody may say it")
+}
+
+// What can't be meant is refused: what is misspelt would bind nothing.
+func TestPoliciesThatCantBeMeant(t *testing.T) {
+	for text, says := range map[string]string{
+		`[{"verbs":["stop"]}]`:                                    "principals is missing",
+		`[{"principals":["ana"]}]`:                                "verbs is missing",
+		`[{"verbs":["halt"],"principals":[]}]`:                    `"halt" is no verb`,
+		`[{"verbs":["answers"],"principals":[]}]`:                 "bind answer, approve and reject",
+		`[{"verbs":["stop"],"principals":[""]}]`:                  "one has no name",
+		`[{"verbs":["stop"],"agents":["["],"principals":[]}]`:     "not a name or a pattern",
+		`[{"verbs":["stop"],"principals":[]},{"verbs":["stop"]}]`: "policy[1]: principals is missing",
+	} {
+		var p agent.Policy
+		require.NoError(t, json.Unmarshal([]byte(text), &p))
+		err := p.Check()
+		require.ErrorIs(t, err, agent.InvalidInput, text)
+		require.ErrorContains(t, err, says)
+	}
+}

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// Claim is what a token has to say so that a principal may say a verb to a session's live
+// run, as it stands now. request names the one that a decision is about; it is empty for
+// verbs that decide none. Whoever knows who the principal is adds Expires and, for an
+// approval, Edits and Always, and has the token minted with [signals.Signer.Mint].
+//
+// Errors are [agent.NotFound] where the request is not open, [agent.Denied] where it names
+// approvers and the principal is none, [agent.InvalidInput] for a verb without its request,
+// and those of [Run.Status].
+func (c *Client) Claim(ctx context.Context, session string, verb agent.Verb, request, principal string) (signals.Claim, error) {
+	decides := slices.Contains([]agent.Verb{agent.Answer, agent.Approve, agent.Reject}, verb)
+	switch {
+	case verb == agent.Answers || !slices.Contains(signals.Verbs, verb):
+		return signals.Claim{}, agent.Errorf(agent.InvalidInput, "no token is for the verb %q; of several answers each has its own", verb).At("verb")
+	case decides == (request == ""):
+		return signals.Claim{}, agent.Errorf(agent.InvalidInput, "answer, approve and reject want a request, and no other verb does").At("request")
+	}
+	s, err := signals.Status.Ask(ctx, c.temporal, session, "", signals.None{})
+	if err != nil {
+		return signals.Claim{}, fmt.Errorf("asking session %s where it stands: %w", session, err)
+	}
+	claim := signals.Claim{Session: session, Execution: s.Execution, Verb: verb, Request: request, Principal: principal}
+	if !decides {
+		return claim, nil
+	}
+	var open []agent.Request
+	if s.Suspension != nil {
+		open = s.Suspension.Requests
+	}
+	i := slices.IndexFunc(open, func(q agent.Request) bool { return q.ID == request })
+	if i < 0 {
+		return signals.Claim{}, missing(s, request, open)
+	}
+	if named := open[i].Approvers; len(named) > 0 && !slices.Contains(named, principal) {
+		return signals.Claim{}, agent.Errorf(agent.Denied, "request %s has no approver %q; it names %s", request, principal, strings.Join(named, ", "))
+	}
+	if verb == agent.Approve {
+		claim.Digest = open[i].Digest
+	}
+	return claim, nil
+}

@@ -25,9 +25,11 @@ func dataOf(p *commonpb.Payload) []byte {
 func (r *run) takeUpdates(ctx workflow.Context) error {
 	for _, verb := range signals.Verbs {
 		err := workflow.SetUpdateHandlerWithOptions(ctx, string(verb), func(ctx workflow.Context, raw converter.RawValue) (agent.Ack, error) {
-			return r.update(ctx, verb, durable.Bytes(raw))
+			ack, err := r.update(ctx, verb, durable.Bytes(raw))
+			r.auditLate(verb, durable.Bytes(raw), err)
+			return ack, err
 		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
-			return r.validate(ctx, verb, durable.Bytes(raw))
+			return r.audited(ctx, verb, durable.Bytes(raw), r.validate(ctx, verb, durable.Bytes(raw)))
 		}})
 		if err != nil {
 			return err
@@ -152,6 +154,7 @@ func (r *run) hear() {
 		if between && r.over {
 			continue
 		}
+		r.auditSignal(s, between)
 		in, bad := r.read(s)
 		if bad == nil {
 			err := r.step(in)

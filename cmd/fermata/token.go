@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -117,6 +118,9 @@ func (c *cli) token(ctx context.Context, s *server, runs *fermata.Client, o toke
 		return agent.Errorf(agent.InvalidInput, "request %s has no approver %q; it names %s; where it names none, anybody decides it without a token", o.request, o.approver, orNone(named))
 	}
 	expires := time.Now().Add(o.lasts)
+	if err := c.recordKey(audit.Entry{What: "token", Session: o.session, Run: run.ID, Request: o.request, Approver: o.approver, Key: first}); err != nil {
+		return err
+	}
 	token, err := keys.Mint(first, signals.Claim{Session: o.session, Run: run.ID, Request: o.request, Approver: o.approver, Expires: expires})
 	switch {
 	case err != nil:

@@ -1,8 +1,8 @@
 package handoff
 
 import (
+	"fmt"
 	"strings"
-	"unicode"
 )
 
 // bullets is a list of texts that are not to be trusted.
@@ -69,18 +69,33 @@ func tags(line string) string {
 	return b.String()
 }
 
-// plain is a text without the characters that move a terminal's cursor or turn
-// the direction of writing; its lines end with "\n".
+// plain is a text in which what moves a terminal's cursor, turns the direction of writing
+// or can't be seen shows as an escape; its lines end with "\n".
 func plain(text string) string {
-	return strings.Map(func(r rune) rune {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 		switch {
-		case r == '\t':
-			return r
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
-			return '\n'
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			return -1
+			b.WriteByte('\n')
+		case r != '\t' && hidden(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, strings.ReplaceAll(text, "\r\n", "\n"))
+	}
+	return b.String()
+}
+
+// hidden reports whether a character is a control, a mark of direction, or of no width. The
+// list is fixed: a handoff is part of what a run replays, and tables of Unicode grow.
+func hidden(r rune) bool {
+	for _, span := range [][2]rune{
+		{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200f},
+		{0x202a, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xe0000, 0xe007f},
+	} {
+		if r >= span[0] && r <= span[1] {
+			return true
+		}
+	}
+	return false
 }

@@ -32,3 +32,33 @@ type Seen struct {
 	// Stint is where the event's spans hang: as it was before the event.
 	Stint agent.Stint
 }
+
+// Auditor keeps a record of who did what. Unlike an [Observer] it is waited for: what it
+// returns an error for does not take effect. Its methods are called within workflow tasks,
+// from many goroutines, and take milliseconds. What is replayed they do not hear again; a
+// task that was lost with its worker and is done once more they do.
+type Auditor interface {
+	// Told hears of a verb before it takes effect, or of its refusal.
+	Told(Told) error
+	// Happened hears of events of a run before they are stored.
+	Happened(Seen) error
+}
+
+// Told is a verb that a run was told, by update or by signal.
+type Told struct {
+	Session string
+	Run     string
+	Agent   string // empty where the run has none yet
+	Verb    agent.Verb
+	// Data is the verb as it came, with whatever token it has. It may be no JSON.
+	Data []byte
+	// ID is the verb's, if it is not in Data.
+	ID string
+	// Principals are who the tokens name, which were verified if Refused is nil.
+	Principals []string
+	// Signal tells that it came as a signal, which is weighed later: if it is refused, that
+	// is an event.
+	Signal bool
+	// Refused is why the run does not take it; nil where it does.
+	Refused error
+}

@@ -72,6 +72,9 @@ type Options struct {
 	// Observer makes traces and metrics of what runs do; nil means none. The module
 	// telemetry has the one for OpenTelemetry.
 	Observer observe.Observer
+	// Audit records every verb that runs are told, and what comes of it; nil means that only
+	// the sessions' own logs do. What it can't record does not take effect.
+	Audit observe.Auditor
 	// ApprovalKeys prove the approvers that rules name, by the id of the key; without
 	// any, what only an approver may answer can't be answered.
 	ApprovalKeys signals.Keys

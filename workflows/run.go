@@ -31,6 +31,8 @@ type Shell struct {
 	Build string
 	// Observer hears of what runs do; it may be nil.
 	Observer observe.Observer
+	// Audit records what runs are told and what comes of it; it may be nil.
+	Audit observe.Auditor
 }
 
 // Registry is where the workflow is registered: a worker, a replayer, or a test environment.
@@ -244,7 +246,7 @@ func (r *run) step(in loop.Input) error {
 
 // observe tells of the events that a step has brought.
 func (r *run) observe(before loop.State) {
-	if r.shell.Observer == nil || workflow.IsReplaying(r.ctx) {
+	if r.shell.Observer == nil && r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
 		return
 	}
 	seen := observe.Seen{Session: r.state.Session, Run: r.state.Run, Stint: before.Stint}
@@ -254,7 +256,7 @@ func (r *run) observe(before loop.State) {
 	tail := r.state.Log.Tail
 	for _, e := range tail[max(0, len(tail)-int(r.state.Log.Seq-before.Log.Seq)):] {
 		seen.Event = e
-		r.shell.Observer.Saw(seen) //workflowcheck:ignore nothing that the run sees comes of it
+		r.saw(seen)
 		seen.Stint = seen.Stint.Next(r.state.Run, e)
 	}
 }

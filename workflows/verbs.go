@@ -30,13 +30,15 @@ func (r *run) takeUpdates(ctx workflow.Context) error {
 			if bad != nil {
 				return agent.Ack{}, durable.Failure(bad, nil)
 			}
-			return r.update(ctx, verb, data)
+			ack, err := r.update(ctx, verb, data)
+			r.auditLate(verb, data, err)
+			return ack, err
 		}, workflow.UpdateHandlerOptions{Validator: func(ctx workflow.Context, raw converter.RawValue) error {
 			data, bad := durable.Bytes(raw)
 			if bad != nil {
-				return durable.Failure(durable.Within(string(verb)+" refused", bad), nil)
+				return r.audited(ctx, verb, nil, durable.Failure(durable.Within(string(verb)+" refused", bad), nil))
 			}
-			return r.validate(ctx, verb, data)
+			return r.audited(ctx, verb, data, r.validate(ctx, verb, data))
 		}})
 		if err != nil {
 			return err
@@ -168,6 +170,7 @@ func (r *run) hear() {
 		if between && r.over {
 			continue
 		}
+		r.auditSignal(s, between)
 		in, bad := r.read(s)
 		if bad == nil {
 			err := r.step(in)

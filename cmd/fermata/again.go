@@ -10,7 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -235,7 +235,7 @@ func effects(run string, list []agent.Effected) string {
 		if e.Run != run {
 			of = " of " + short(e.Run)
 		}
-		names = append(names, fmt.Sprintf("%s %s%s (%s)", story.Line(e.Tool, 60), e.Call, of, e.Status))
+		names = append(names, fmt.Sprintf("%s %s%s (%s)", outside.Cut(outside.Name(e.Tool), 60), e.Call, of, e.Status))
 	}
 	return strings.Join(names, ", ")
 }

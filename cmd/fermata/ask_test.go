@@ -115,7 +115,7 @@ func TestAnswerAtTheTerminal(t *testing.T) {
 	require.Contains(t, d.ends(0).out, run.Session+": q-1 answered, it is running\n")
 	s.rests(run)
 	d = s.sits("approve", run.Session, "--always")
-	d.sees("pay {\n  \"eur\": 800\n}").answers("approve q-2? y(es), n(o): ", "n")
+	d.sees("│ {\n│   \"eur\": 800\n│ }").answers("approve q-2? y(es), n(o): ", "n")
 	require.Contains(t, d.ends(2).err, "nothing was sent")
 	d = s.sits("approve", run.Session)
 	d.answers("approve? ", "a")

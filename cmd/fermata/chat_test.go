@@ -160,7 +160,7 @@ func TestSessionsOnTheEmbeddedServer(t *testing.T) {
 	chat.Stdin = strings.NewReader("What do the notes say?\n")
 	out, err := chat.Output()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "session s-1; /help says what can be said\nreader · script:reader.yaml\nLet me look.\n→ fs_read")
+	require.Contains(t, string(out), "session s-1; /help says what can be said\nreader · script:reader.yaml\n│ Let me look.\n→ fs_read")
 	require.Contains(t, string(out), "The notes say: call the till.\ncompleted · 2 turns")
 
 	r := b.run("checkpoints", "s-1", "--json")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 const chatHelp = `a line is a message: it steers the agent while that works, and else begins its next run
@@ -26,7 +27,7 @@ func (t *chat) command(ctx context.Context, line string) error {
 	case "/quit":
 		return errLeft
 	case "/help":
-		t.console.Print("%s", chatHelp)
+		t.console.Print("%s", outside.Block(chatHelp))
 	case "/queue":
 		return t.message(ctx, rest, agent.SendQueue)
 	case "/transcript":

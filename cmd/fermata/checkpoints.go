@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -63,12 +62,11 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 		c.note("no checkpoints, of %d in all", page.Total)
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "CHECKPOINT\tRUN\tTURN\tTIME\tCOST\tMESSAGES\tPENDING\tSAID LAST")
+	t := c.table("CHECKPOINT", "RUN", "TURN", "TIME", "COST", "MESSAGES", "PENDING", "SAID LAST")
 	for _, p := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\t%s\n", p.ID, short(p.Run), p.Turn, clock(p.Time), story.Money(p.Cost), p.Messages, pending(p), story.Line(p.Text, 60))
+		t.row(p.ID, short(p.Run), p.Turn, clock(p.Time), story.Money(p.Cost), p.Messages, pending(p), outside.Line(p.Text, 60))
 	}
-	w.Flush()
+	t.flush()
 	if page.More {
 		c.note("%d of %d: see --offset %d", len(page.Items), page.Total, o.Offset+len(page.Items))
 	}
@@ -79,7 +77,7 @@ func (c *cli) checkpoints(ctx context.Context, runs *fermata.Client, session str
 func pending(p agent.Point) string {
 	var calls []string
 	for _, call := range p.Pending {
-		calls = append(calls, call.ID+" "+story.Line(call.Tool, 40))
+		calls = append(calls, call.ID+" "+outside.Cut(outside.Name(call.Tool), 40))
 	}
 	if len(calls) == 0 {
 		return "-"
@@ -103,24 +101,23 @@ func (c *cli) checkpoint(ctx context.Context, runs *fermata.Client, session, id 
 		c.line(pointLine{agent.Version, p, append([]agent.Message{}, messages...)})
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("checkpoint", "%s", p.ID)
+	t := c.table()
+	t.field("checkpoint", "%s", p.ID)
 	if p.Run != "" {
-		row("run", "%s", p.Run)
-		row("agent", "%s", p.Agent)
-		row("turn", "%d, at %s", p.Turn, clock(p.Time))
-		row("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
-		row("cost", "%s", story.Money(p.Cost))
+		t.field("run", "%s", p.Run)
+		t.field("agent", "%s", outside.Name(p.Agent))
+		t.field("turn", "%d, at %s", p.Turn, clock(p.Time))
+		t.field("tokens", "%d in, %d out", p.Usage.Input, p.Usage.Output)
+		t.field("cost", "%s", story.Money(p.Cost))
 	}
 	for _, n := range p.Tools {
-		row("tool", "%s: %s, %d ok", n.Tool, counted(n.Calls, "call"), n.OK)
+		t.field("tool", "%s: %s, %d ok", outside.Name(n.Tool), counted(n.Calls, "call"), n.OK)
 	}
-	row("pending", "%s", pending(p))
+	t.field("pending", "%s", pending(p))
 	if p.Compacted {
-		row("compacted", "the model knows a summary of what came before")
+		t.field("compacted", "the model knows a summary of what came before")
 	}
-	w.Flush()
+	t.flush()
 	c.print("")
 	c.printMessages(messages)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -181,7 +182,7 @@ func (v *conversation) failed(ctx context.Context, err error) {
 		return
 	}
 	for _, f := range faultsOf(err) {
-		v.to.Note("[%s] %s", f.Code, story.Line(f.Message, 400))
+		v.to.Note("[%s] %s", f.Code, outside.Line(f.Message, 400))
 	}
 }
 

@@ -69,6 +69,9 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if c.exports.observer != nil {
 		o.Observer = c.exports.observer
 	}
+	if o.Audit, err = c.auditOf(f); err != nil {
+		return nil, errors.Join(err, kit.Close())
+	}
 	w, err := worker.New(s.Client, o)
 	if err == nil {
 		err = w.Start(ctx)

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // eraser is one `delete`.
@@ -66,6 +65,9 @@ func (e *eraser) do(ctx context.Context, session string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
+	if err := e.recordKey(audit.Entry{What: "delete", Session: session}); err != nil {
+		return err
+	}
 	done, err := runs.Delete(ctx, session)
 	if err == nil || len(done.Executions)+len(done.Store.Sessions)+len(done.Store.Chunks) > 0 {
 		e.tell(done, err)
@@ -99,13 +101,16 @@ func (e *eraser) tell(d fermata.Deleted, err error) {
 	if err != nil {
 		deleted = "deleted in part"
 	}
-	w := tabwriter.NewWriter(e.out, 0, 8, 2, ' ', 0)
-	defer w.Flush()
-	fmt.Fprintf(w, "%s\t%s\nexecutions\t%d\nheads\t%d\nchunks\t%d\n", deleted, d.Session, len(d.Executions), len(d.Store.Sessions), len(d.Store.Chunks))
+	t := e.table()
+	defer t.flush()
+	t.row(deleted, outside.Name(d.Session))
+	t.row("executions", len(d.Executions))
+	t.row("heads", len(d.Store.Sessions))
+	t.row("chunks", len(d.Store.Chunks))
 	for _, k := range d.Store.Kept {
-		fmt.Fprintf(w, "kept\t%s for session %s\n", counted(len(k.Chunks), "chunk"), k.Session)
+		t.field("kept", "%s for session %s", counted(len(k.Chunks), "chunk"), outside.Name(k.Session))
 	}
 	for _, f := range d.Store.Faults {
-		fmt.Fprintf(w, "unreadable\t%s: [%s] %s\n", story.Clean(f.Session), f.Code, story.Clean(f.Message))
+		t.field("unreadable", "%s: [%s] %s", outside.Name(f.Session), f.Code, f.Message)
 	}
 }

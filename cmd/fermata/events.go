@@ -12,6 +12,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -135,7 +136,7 @@ func (c *cli) printEvents(events iter.Seq2[fermata.Event, error]) (last string, 
 		if e.Live != nil {
 			what = words(e.Live.Data.Call, e.Live.Data.Text)
 		}
-		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, story.Line(what, maxWhat))
+		c.print("%5s  %s  %-16s %s", e.Cursor(), e.Time.Local().Format(time.DateTime), e.Type, outside.Line(what, maxWhat))
 	}
 	return last, nil
 }
@@ -147,11 +148,11 @@ const maxWhat = 120
 func whatOf(e agent.Event) string {
 	switch {
 	case e.Started != nil && e.Started.Spec != nil:
-		return fmt.Sprintf("%s · %s · run %s", e.Started.Spec.Name, e.Started.Spec.Model, e.Started.Run)
+		return fmt.Sprintf("%s · %s · run %s", outside.Name(e.Started.Spec.Name), outside.Name(e.Started.Spec.Model), e.Started.Run)
 	case e.Message != nil:
 		return whatIsSaid(*e.Message)
 	case e.Call != nil:
-		return words(e.Call.Call, e.Call.Tool, string(e.Call.Status))
+		return words(e.Call.Call, outside.Name(e.Call.Tool), string(e.Call.Status))
 	case e.Checkpoint != nil:
 		return fmt.Sprintf("turn %d · checkpoint %s", e.Turn, agent.CheckpointID(e.Seq))
 	case e.Outcome != nil:
@@ -159,15 +160,15 @@ func whatOf(e agent.Event) string {
 	case e.Suspension != nil:
 		return e.Suspension.ID + " " + story.Waits(e.Suspension)
 	case e.Resumed != nil:
-		return words(e.Resumed.Suspension, string(e.Resumed.Cause), e.Resumed.By)
+		return words(e.Resumed.Suspension, string(e.Resumed.Cause), outside.Name(e.Resumed.By))
 	case e.Hold != nil:
 		return e.Hold.ID + " " + story.Held(*e.Hold)
 	case e.Request != nil:
 		return story.Asks(*e.Request)
 	case e.Answer != nil:
-		return words(e.Answer.Request, e.Answer.Decision, e.Answer.By, e.Answer.Reason)
+		return words(e.Answer.Request, e.Answer.Decision, outside.Name(e.Answer.By), e.Answer.Reason)
 	case e.Child != nil:
-		return words(e.Child.Session, string(e.Child.Status), e.Child.Reason)
+		return words(outside.Name(e.Child.Session), string(e.Child.Status), e.Child.Reason)
 	case e.Type == agent.TurnStarted:
 		return fmt.Sprintf("turn %d", e.Turn)
 	}
@@ -179,9 +180,9 @@ func whatElse(e agent.Event) string {
 	case e.Forked != nil:
 		return words(e.Forked.Session, e.Forked.Checkpoint)
 	case e.Relisted != nil && e.Relisted.Refused != nil:
-		return fmt.Sprintf("%s has other tools, which were not taken: %s", e.Relisted.Source, e.Relisted.Refused)
+		return fmt.Sprintf("%s has other tools, which were not taken: %s", outside.Name(e.Relisted.Source), e.Relisted.Refused)
 	case e.Relisted != nil:
-		return fmt.Sprintf("%s has %d tools now", e.Relisted.Source, len(e.Relisted.Tools))
+		return fmt.Sprintf("%s has %d tools now", outside.Name(e.Relisted.Source), len(e.Relisted.Tools))
 	case e.Migrated != nil:
 		return fmt.Sprintf("%d → %d", e.Migrated.From, e.Migrated.To)
 	case e.Refusal != nil && e.Refusal.Error != nil:
@@ -198,9 +199,9 @@ func whatIsSaid(m agent.Message) string {
 	for _, p := range m.Parts {
 		switch {
 		case p.Call != nil:
-			text += " → " + p.Call.Tool + " " + story.Arguments(*p.Call)
+			text += " → " + outside.Name(p.Call.Tool) + " " + story.Arguments(*p.Call)
 		case p.Result != nil:
-			text += fmt.Sprintf(" %s %s: %s", p.Result.Tool, p.Result.Status, p.Result.Text)
+			text += fmt.Sprintf(" %s %s: %s", outside.Name(p.Result.Tool), p.Result.Status, p.Result.Text)
 		}
 	}
 	return text

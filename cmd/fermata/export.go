@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 )
 
@@ -83,6 +84,9 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 	}
 	options := fermata.ExportOptions{Key: key, For: o.lasts, NoExpiry: o.forever}
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
+		if err := c.recordKey(audit.Entry{What: "export", Session: o.session}); err != nil {
+			return err
+		}
 		e, err := c.writeExport(ctx, runs, o, options)
 		if err != nil {
 			return err
@@ -101,7 +105,7 @@ func (c *cli) export(ctx context.Context, o exportOrder) error {
 func (c *cli) writeExport(ctx context.Context, runs *fermata.Client, o exportOrder, options fermata.ExportOptions) (e fermata.Exported, err error) {
 	if o.file == "-" {
 		// As it comes, in whatever locale: an export that fails leaves a part that no import takes.
-		plain := &outlet{to: c.out.to}
+		plain := &outlet{to: c.out.to, exact: true}
 		if e, err = runs.Export(ctx, o.session, plain, options); plain.failed() != nil {
 			err = plain.failed()
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // ended is a command's exit status where all is told already.
@@ -61,7 +63,7 @@ func (c *cli) end(ctx context.Context, err error) int {
 
 // fail tells one error to people.
 func (c *cli) fail(e *agent.Error) {
-	text := strings.Join(strings.Fields(e.Message), " ")
+	text := outside.Fold(e.Message)
 	if e.Code == agent.NotFound && strings.Contains(text, noWorkflow) {
 		text += "; see " + c.how("ls")
 	}
@@ -78,7 +80,8 @@ type errorLine struct {
 	*agent.Error
 }
 
-// line writes a value as one line of JSON to standard output.
+// line writes a value as one line of JSON to standard output. What could steer a terminal
+// stands there as JSON escapes it, which is the same to a program.
 func (c *cli) line(v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -86,9 +89,9 @@ func (c *cli) line(v any) {
 		return
 	}
 	if c.out.ascii {
-		b = escaped(string(b))
+		b = outside.ASCII(string(b))
 	}
-	fmt.Fprintf(c.out, "%s\n", b)
+	fmt.Fprintf(c.out, "%s\n", bytes.ToValidUTF8(b, []byte("\ufffd")))
 }
 
 // faultsOf lists the errors that an error is made of, each with its code. An

@@ -9,7 +9,6 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/handoff"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
@@ -45,7 +44,7 @@ func (c *cli) handoff(ctx context.Context, s *server, runs *fermata.Client, sess
 		return err
 	}
 	if md {
-		fmt.Fprint(c.out, story.Clean(handoff.Markdown(*h)))
+		fmt.Fprint(c.out, handoff.Markdown(*h))
 		return nil
 	}
 	c.line(h)

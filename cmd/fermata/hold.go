@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/signals"
 )
 
@@ -88,7 +89,7 @@ const holdMenu = `held. What next?
 // choose asks what comes next of a run that is held. Nothing but a choice stops it.
 func (v *conversation) choose(ctx context.Context) error {
 	v.to.Break()
-	v.console.Print("%s", strings.TrimSpace(holdMenu))
+	v.console.Print("%s", outside.Block(strings.TrimSpace(holdMenu)))
 	for {
 		line, err := v.console.Line(ctx, "> ")
 		switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 )
 
@@ -51,6 +52,9 @@ func (c *cli) importFile(ctx context.Context, path, by string) error {
 	return c.withServer(ctx, func(_ *server, runs *fermata.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, importWithin)
 		defer cancel()
+		if err := c.recordKey(audit.Entry{What: "import"}); err != nil {
+			return err
+		}
 		e, err := runs.Import(ctx, f, fermata.ImportOptions{Keys: keys, By: byOr(by)})
 		if err != nil {
 			return err

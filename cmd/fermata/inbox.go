@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -62,15 +60,15 @@ func checkInbox(f fermata.InboxFilter, limit int) error {
 }
 
 func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFilter, limit int) error {
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	defer w.Flush()
+	t := c.table()
+	defer t.flush()
 	n, lost := 0, false
 	for q, err := range runs.Inbox(ctx, f) {
 		if err != nil {
 			return err
 		}
 		if n == limit {
-			w.Flush()
+			t.flush()
 			c.note("there are more than %d: see --limit, --session, --agent, --waits-for", limit)
 			break
 		}
@@ -81,15 +79,15 @@ func (c *cli) inbox(ctx context.Context, runs *fermata.Client, f fermata.InboxFi
 			continue
 		}
 		if n == 1 {
-			fmt.Fprintln(w, "SESSION\tREQUEST\tTYPE\tAGENT\tFOR\tASKS")
+			t.row("SESSION", "REQUEST", "TYPE", "AGENT", "FOR", "ASKS")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", q.Session, q.ID, q.Type, q.Agent, waited(q), asks(q.Request))
+		t.row(outside.Name(q.Session), outside.Name(q.ID), q.Type, outside.Name(q.Agent), waited(q), asks(q.Request))
 	}
 	switch {
 	case n == 0:
 		c.note("nothing is open")
 	case !c.json:
-		w.Flush()
+		t.flush()
 		c.note("answer with %s", c.how("answer|approve|reject SESSION --request ID"))
 		if lost {
 			c.note("go on behind worker_lost with %s", c.how("resume SESSION"))
@@ -109,9 +107,9 @@ func waited(w fermata.Waiting) string {
 
 // asks is what a request asks, and of whom, in a listing.
 func asks(q agent.Request) string {
-	text := story.Line(q.Text, 60)
+	text := outside.Line(q.Text, 60)
 	if len(q.Approvers) > 0 {
-		text += " [" + story.Line(strings.Join(q.Approvers, ", "), 60) + "]"
+		text += " [" + outside.Cut(outside.Names(q.Approvers), 60) + "]"
 	}
 	return text + story.Deadline(q)
 }

@@ -25,7 +25,7 @@ func everyCommand() (names []string) {
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule"}, name) {
+			if name := strings.TrimPrefix(sub.CommandPath(), "fermata "); !slices.Contains([]string{"store", "schedule", "audit"}, name) {
 				names = append(names, name)
 			}
 			walk(sub)
@@ -93,7 +93,7 @@ func (s *stage) tour() []spoken {
 		{"export", 0, []string{p, "-o", file}}, {"import", whatever, []string{file}}, {"preflight", 0, nil},
 		{"schedule create", 0, []string{tick, "--every", "1h", "--session", c, "--agent", "sleeper", "Grüße"}}, {"schedule ls", 0, nil}, {"schedule delete", 0, []string{tick}},
 		{"store gc", 0, []string{"--dry-run"}}, {"store check", 0, nil}, {"store rekey", whatever, nil}, {"delete", 0, []string{b, "--yes"}},
-		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}},
+		{"setup", 0, nil}, {"setup", 0, []string{"--check"}}, {"doctor", whatever, nil}, {"lock", 2, nil}, {"version", 0, nil}, {"codec key", 0, []string{"k1"}}, {"audit verify", 2, []string{file}},
 	}
 }
 
@@ -162,7 +162,7 @@ func TestASCIIOfEveryCommand(t *testing.T) {
 	s.options.ApprovalKeys, s.options.ExportKeys = keys, exports
 	s.works(pay())
 	s.walk(func(spoken, ran) {})
-	for _, name := range append(everyCommand(), "", "store", "schedule") {
+	for _, name := range append(everyCommand(), "", "store", "schedule", "audit") {
 		r := s.inASCII("", append(strings.Fields(name), "--help")...)
 		require.Zero(t, r.exit, name)
 		require.NotEmpty(t, r.out, name)

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -62,15 +60,15 @@ func checkFilter(f fermata.Filter, limit int) error {
 }
 
 func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, limit int) error {
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	defer w.Flush()
+	t := c.table()
+	defer t.flush()
 	n := 0
 	for l, err := range runs.List(ctx, f) {
 		if err != nil {
 			return badQuery(f.Query, err)
 		}
 		if n++; n > limit {
-			w.Flush()
+			t.flush()
 			c.note("there are more than %d: see --limit, --status, --agent", limit)
 			return nil
 		}
@@ -79,13 +77,13 @@ func (c *cli) list(ctx context.Context, runs *fermata.Client, f fermata.Filter, 
 			continue
 		}
 		if n == 1 {
-			fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tFOR\tWAITS FOR\tTURN\tCOST\tTASK")
+			t.row("SESSION", "AGENT", "STATUS", "FOR", "WAITS FOR", "TURN", "COST", "TASK")
 		}
 		status := string(l.Status)
 		if l.Reason != "" && l.Status != agent.Completed {
-			status += " (" + story.Line(l.Reason, 40) + ")"
+			status += " (" + outside.Line(l.Reason, 40) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Session, l.Agent, status, age(l.Since), story.Line(strings.Join(l.WaitsFor, ", "), 60), l.Turn, story.Money(l.Cost), story.Line(l.Task, 50))
+		t.row(outside.Name(l.Session), outside.Name(l.Agent), status, age(l.Since), outside.Cut(outside.Names(l.WaitsFor), 60), l.Turn, story.Money(l.Cost), outside.Line(l.Task, 50))
 	}
 	if n == 0 {
 		c.note("no runs")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/lock"
 )
@@ -175,7 +175,7 @@ func (l *locking) show(line lockLine) {
 		l.line(line)
 		return
 	}
-	l.print("%s  %s\n  %s", story.Clean(line.Tool), line.State, strings.ReplaceAll(strings.TrimSpace(story.Clean(line.Text)), "\n", "\n  "))
+	l.print("%s  %s\n%s", outside.Name(line.Tool), line.State, outside.Margin(strings.TrimSpace(line.Text)))
 }
 
 // checkPins says which tools of a server runs go without.
@@ -199,7 +199,7 @@ func (d *doctor) checkPins(s agentsfile.ServerState) {
 	default:
 		var names []string
 		for _, c := range changes {
-			names = append(names, story.Line(c.Name, 64))
+			names = append(names, outside.Name(c.Name))
 		}
 		d.found("lock", warning, fmt.Sprintf("%s is not as it was accepted, and runs go without %s", s.Name, strings.Join(names, ", ")), "look at it with fermata lock, then fermata lock --accept "+s.Name)
 	}

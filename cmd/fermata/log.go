@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -28,12 +28,13 @@ func newLogger(w io.Writer, verbose bool) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(steady{w})), level))
 }
 
-// steady writes lines without what could steer a terminal: JSON escapes only a part of it.
+// steady writes each entry on one line, without what could steer a terminal: JSON escapes
+// only a part of it, and a message is no JSON.
 type steady struct{ io.Writer }
 
 // Write writes a line.
 func (s steady) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(s.Writer, story.Clean(string(line))); err != nil {
+	if _, err := io.WriteString(s.Writer, outside.Fold(string(line))+"\n"); err != nil {
 		return 0, err
 	}
 	return len(line), nil

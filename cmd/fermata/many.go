@@ -13,6 +13,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // many is a verb for all live runs that a listing finds.
@@ -85,7 +86,7 @@ func (h *holder) printFound(l fermata.Listed) {
 		h.line(l)
 		return
 	}
-	h.print("%s  %s  %s", l.Session, l.Agent, l.Status)
+	h.print("%s  %s  %s", outside.Name(l.Session), outside.Name(l.Agent), l.Status)
 }
 
 // live lists the runs. One below another that is found is told by that one: it

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -10,34 +9,65 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // outlet is standard output or standard error. It remembers the first error in writing,
 // for the exit status: not every writer of a line looks at its error.
 type outlet struct {
-	to    io.Writer
-	ascii bool // the reader takes nothing else
+	to     io.Writer
+	ascii  bool            // the reader takes nothing else
+	exact  bool            // it is data and not text
+	screen *outside.Screen // nil where it is no terminal
 
 	mu  sync.Mutex
 	err error
 }
 
-// Write implements [io.Writer]. After an error nothing more is written.
-func (o *outlet) Write(p []byte) (int, error) {
+// Write implements [io.Writer]. Whatever could steer a terminal is written as an escape: this
+// is what stands between the terminal and a text that nobody has looked at. After an error
+// nothing more is written.
+func (o *outlet) Write(p []byte) (int, error) { return o.write(p, outside.Steady) }
+
+// painted is the outlet for lines of ours that have colours.
+type painted struct{ *outlet }
+
+// Write implements [io.Writer].
+func (o painted) Write(p []byte) (int, error) { return o.write(p, outside.Painted) }
+
+// Typed tells that somebody at the terminal has typed a line.
+func (o *outlet) Typed() {
+	if o.screen != nil {
+		o.screen.Home()
+	}
+}
+
+func (o *outlet) write(p []byte, show func(string) string) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err != nil {
 		return 0, o.err
 	}
-	text := p
-	if o.ascii {
-		text = plainText(p)
-	}
-	if _, err := o.to.Write(text); err != nil {
+	if _, err := o.to.Write(o.text(p, show)); err != nil {
 		o.err = err
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// text is what is written of p.
+func (o *outlet) text(p []byte, show func(string) string) []byte {
+	if o.exact {
+		return p
+	}
+	text := show(string(p))
+	if o.ascii {
+		text = string(plainText([]byte(text)))
+	}
+	if o.screen != nil {
+		text = o.screen.Wrap(text)
+	}
+	return []byte(text)
 }
 
 // failed is the first error in writing; nil if there was none.
@@ -62,7 +92,7 @@ func onlyASCII() bool {
 }
 
 // asASCII are our own marks without other characters.
-var asASCII = strings.NewReplacer("…", "...", "·", "-", "→", "->", "—", "--", "–", "-", "✓", "ok", "✗", "x", "“", `"`, "”", `"`, "’", "'")
+var asASCII = strings.NewReplacer("…", "...", "·", "-", "→", "->", "—", "--", "–", "-", "✓", "ok", "✗", "x", outside.Mark, "|", "┊", ":", "“", `"`, "”", `"`, "’", "'")
 
 // plainText writes text in ASCII. Other characters than our own marks are escaped as in
 // JSON, so that none is lost.
@@ -70,22 +100,5 @@ func plainText(p []byte) []byte {
 	if !bytes.ContainsFunc(p, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return p
 	}
-	return escaped(asASCII.Replace(string(p)))
-}
-
-// escaped writes what is not ASCII as JSON escapes it.
-func escaped(s string) []byte {
-	var out []byte
-	for _, r := range s {
-		switch {
-		case r < utf8.RuneSelf:
-			out = append(out, byte(r))
-		case r > 0xffff:
-			r -= 0x10000
-			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return out
+	return outside.ASCII(asASCII.Replace(string(p)))
 }

@@ -71,7 +71,7 @@ func TestDemo(t *testing.T) {
 	session, _, _ = strings.Cut(session, "\n")
 	said := b.run("transcript", session)
 	require.Zero(t, said.exit, said.err)
-	require.Contains(t, said.out, "[result t5.1, ok] [exit status 0 after")
+	require.Contains(t, said.out, "[result t5.1, ok]\n│ [exit status 0 after")
 	require.Contains(t, said.err, "no Temporal server runs: this is what the store has")
 }
 
@@ -82,7 +82,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 	r := b.run("run", "reader", "What do the notes say?", "--session", "s-1")
 	require.Zero(t, r.exit, r.err)
 	for _, want := range []string{
-		"session s-1 · run ", "reader · script:reader.yaml\n", "Let me look.\n→ fs_read path=\"notes.txt\"\n",
+		"session s-1 · run ", "reader · script:reader.yaml\n", "│ Let me look.\n→ fs_read path=\"notes.txt\"\n",
 		"  fs_read ok", "  fs_read rejected", "→ fly", "  fly rejected Tool not found: fly.", "The notes say: call the till.\ncompleted · 2 turns, 3 calls (2 not ok) · ",
 	} {
 		require.Contains(t, r.out, want)
@@ -106,7 +106,7 @@ func TestRunOnTheEmbeddedServer(t *testing.T) {
 
 	r = b.run("run", "claude", "Hi", "--model", "script:slow.yaml")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, "claude · script:slow.yaml\nAt last.\ncompleted")
+	require.Contains(t, r.out, "claude · script:slow.yaml\n│ At last.\ncompleted")
 
 	r = b.run("run", "tracker", "What is ticket 7?")
 	require.Zero(t, r.exit, r.err)

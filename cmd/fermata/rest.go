@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/await"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // how is a command for the same server, task queue and store as this one.
@@ -157,7 +157,7 @@ func (c *cli) restTold(ctx context.Context, runs *fermata.Client, o *agent.Outco
 func (c *cli) answers(q agent.Request) (lines []string) {
 	token := ""
 	if len(q.Approvers) > 0 {
-		token = " --token-file FILE   # only " + story.Line(strings.Join(q.Approvers, ", "), 200)
+		token = " --token-file FILE   # only " + outside.Cut(outside.Names(q.Approvers), 200)
 	}
 	say := func(format string, args ...any) { lines = append(lines, c.how(format, args...)+token) }
 	at := fmt.Sprintf("%s --request %s", q.Session, q.ID)

@@ -15,10 +15,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/asking"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/loopback"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // cli is one invocation of the command.
@@ -48,6 +49,8 @@ type cli struct {
 	local *loopback.Client
 	// exports is where a worker of this process tells what runs do.
 	exports exports
+	// audit is the record that this process adds to, once it was asked for; nil if there is none.
+	audit *audit.Writer
 	// began tells that the command's own work has begun: errors before are of usage.
 	began bool
 }
@@ -62,13 +65,36 @@ type globals struct {
 
 func newCLI(stdin io.Reader, stdout, stderr io.Writer) *cli {
 	ascii := onlyASCII()
-	return &cli{in: stdin, out: &outlet{to: stdout, ascii: ascii}, err: &outlet{to: stderr, ascii: ascii}, terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
+	screen := screenOf(stdout, stderr)
+	return &cli{in: stdin, out: outletTo(stdout, ascii, screen), err: outletTo(stderr, ascii, screen), terminal: isTerminal(stdin) && isTerminal(stdout), keys: &interrupts{end: func() {}}}
 }
 
 // isTerminal reports whether a person is at the other end.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// screenOf is the terminal that output goes to; nil where there is none.
+func screenOf(streams ...any) *outside.Screen {
+	for _, stream := range streams {
+		if isTerminal(stream) {
+			fd := int(stream.(*os.File).Fd())
+			return outside.NewScreen(func() int {
+				wide, _, _ := term.GetSize(fd)
+				return wide
+			})
+		}
+	}
+	return nil
+}
+
+func outletTo(stream io.Writer, ascii bool, screen *outside.Screen) *outlet {
+	o := &outlet{to: stream, ascii: ascii}
+	if isTerminal(stream) {
+		o.screen = screen
+	}
+	return o
 }
 
 // execute runs the command and returns its exit status. It ends, cleanly, with
@@ -80,6 +106,13 @@ func (c *cli) execute(ctx context.Context, args []string) int {
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	defer c.kept.close()
+	defer func() {
+		if c.audit != nil {
+			if err := c.audit.Close(); err != nil {
+				c.note("fermata: %v", err)
+			}
+		}
+	}()
 	defer func() { c.pieces.close() }()
 	defer func() {
 		if c.local != nil {
@@ -152,7 +185,7 @@ process, with its data in the data directory.`,
 		c.pauseCommand(), c.interruptCommand(), c.stopCommand(), c.cancelCommand(), c.resumeCommand(), c.sendCommand(), c.emitCommand(),
 		c.inboxCommand(), c.answerCommand(), c.approveCommand(), c.rejectCommand(), c.tokenCommand(), c.handoffCommand(), c.storeCommand(),
 		c.runsCommand(), c.checkpointsCommand(), c.diffCommand(), c.forkCommand(), c.retryCommand(), c.chatCommand(), c.deleteCommand(),
-		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand())
+		c.exportCommand(), c.importCommand(), c.scheduleCommand(), c.codecCommand(), c.auditCommand())
 	return root
 }
 
@@ -218,7 +251,7 @@ func asksJSON(args []string) bool {
 
 // note tells people something beside the output. It may quote what a model's server says.
 func (c *cli) note(format string, args ...any) {
-	fmt.Fprintln(c.err, story.Clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(c.err, outside.Sprintf(format, args...))
 }
 
 // people prints a line of output that is for people alone.
@@ -228,7 +261,7 @@ func (c *cli) people(format string, args ...any) {
 	}
 }
 
-// print writes a line of output.
+// print writes a line of output: no argument but an [outside.Block] can begin another.
 func (c *cli) print(format string, args ...any) {
-	fmt.Fprintln(c.out, story.Clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(c.out, outside.Sprintf(format, args...))
 }

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -42,21 +41,21 @@ func (c *cli) records(ctx context.Context, runs *fermata.Client, session string)
 		c.note("session %s has no run that began yet", session)
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	defer w.Flush()
+	t := c.table()
+	defer t.flush()
 	for i, r := range list {
 		if c.json {
 			c.line(r)
 			continue
 		}
 		if i == 0 {
-			fmt.Fprintln(w, "RUN\tAGENT\tSTATUS\tTURNS\tCOST\tSTARTED\tENDED\tFORKED FROM")
+			t.row("RUN", "AGENT", "STATUS", "TURNS", "COST", "STARTED", "ENDED", "FORKED FROM")
 		}
 		status := string(r.Status)
 		if r.Reason != "" && r.Status != agent.Completed {
-			status += " (" + story.Line(r.Reason, 60) + ")"
+			status += " (" + outside.Line(r.Reason, 60) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", r.Run, r.Agent, status, r.Turns, story.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
+		t.row(r.Run, outside.Name(r.Agent), status, r.Turns, story.Money(r.Cost), clock(r.Started), clock(r.Ended), forkedFrom(session, r.Forked))
 	}
 	return nil
 }

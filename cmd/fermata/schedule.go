@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 func (c *cli) scheduleCommand() *cobra.Command {
@@ -115,8 +113,8 @@ func (c *cli) scheduleListCommand() *cobra.Command {
 }
 
 func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	defer w.Flush()
+	t := c.table()
+	defer t.flush()
 	n := 0
 	for s, err := range runs.Schedules(ctx) {
 		switch {
@@ -126,7 +124,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 			c.line(s)
 			continue
 		case n == 0:
-			fmt.Fprintln(w, "ID\tWHEN\tSESSION\tAGENT\tSAYS\tNEXT")
+			t.row("ID", "WHEN", "SESSION", "AGENT", "SAYS", "NEXT")
 		}
 		n++
 		next := "none"
@@ -136,7 +134,7 @@ func (c *cli) schedules(ctx context.Context, runs *fermata.Client) error {
 		case !s.Next.IsZero():
 			next = s.Next.Local().Format("2006-01-02 15:04:05")
 		}
-		fmt.Fprintln(w, story.Line(s.ID, 60)+"\t"+when(s)+"\t"+s.Session+"\t"+s.Agent+"\t"+story.Line(says(s), 60)+"\t"+next)
+		t.row(outside.Cut(outside.Name(s.ID), 60), when(s), outside.Name(s.Session), outside.Name(s.Agent), outside.Line(says(s), 60), next)
 	}
 	return nil
 }
@@ -145,7 +143,7 @@ func when(s fermata.Scheduled) string {
 	if s.Every > 0 {
 		return "every " + s.Every.String()
 	}
-	return story.Line(s.Cron, 40)
+	return outside.Line(s.Cron, 40)
 }
 
 func says(s fermata.Scheduled) string {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -20,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang-jwt/jwt/v4"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/proxy"
 	"go.temporal.io/api/serviceerror"
@@ -285,13 +285,17 @@ func TestHowLongAnAPIKeyLasts(t *testing.T) {
 		24 * time.Hour:      "warn identity    this client has an API key, until ",
 		90 * 24 * time.Hour: "ok   identity    this client has an API key, until ",
 	} {
-		key, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(time.Now().Add(lasts))}).SignedString([]byte("secret"))
-		require.NoError(t, err)
+		key := "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"sub":"a","exp":%d}`, time.Now().Add(lasts).Unix())) + ".c2ln"
 		var d doctor
 		d.checkKey(key)
 		require.Len(t, d.findings, 1)
 		f := d.findings[0]
 		require.Contains(t, fmt.Sprintf("%-5s%-12s%s", f.verdict, f.what, f.text), says)
 		require.NotContains(t, f.text, key)
+	}
+	for _, key := range []string{"", "opaque", "a.b.c", "e30.e30.c2ln", "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":"soon"}`)) + ".x"} {
+		var d doctor
+		d.checkKey(key)
+		require.Equal(t, "this client has an API key", d.findings[0].text)
 	}
 }

@@ -76,14 +76,14 @@ func TestRunsAndCheckpoints(t *testing.T) {
 
 	r = s.run("checkpoints", id, points[1])
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `(?s)^checkpoint +`+points[1]+`\nrun +`+record.Run+`\nagent +payer\nturn +1, at .*tool +pay: 1 call, 1 ok\n.*\n\n== user\ngo\n\n== assistant.*\[result t1\.1, ok\] paid 1 EUR\n$`, r.out)
+	require.Regexp(t, `(?s)^checkpoint +`+points[1]+`\nrun +`+record.Run+`\nagent +payer\nturn +1, at .*tool +pay: 1 call, 1 ok\n.*\n\n== user\n│ go\n\n== assistant.*\[result t1\.1, ok\]\n│ paid 1 EUR\n$`, r.out)
 	require.Len(t, lastLine[pointLine](t, s.run("checkpoints", id, points[1], "--json").out).Said, 3)
 
 	r = s.run("diff", id, points[1], points[2])
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `^`+points[1]+` → `+points[2]+` · 3 messages in common\n\+ == assistant .*\n\+ \[call t2\.1\] pay .*\n\+ == tool\n\+ \[result t2\.1, ok\] paid 2 EUR\n$`, r.out)
+	require.Regexp(t, `^`+points[1]+` → `+points[2]+` · 3 messages in common\n\+ == assistant .*\n\+ \[call t2\.1\] pay\n(\+ │ .*\n)+\+ == tool\n\+ \[result t2\.1, ok\]\n\+ │ paid 2 EUR\n$`, r.out)
 	r = s.run("diff", id, points[2], points[1])
-	require.Contains(t, r.out, "\n- [result t2.1, ok] paid 2 EUR\n")
+	require.Contains(t, r.out, "\n- [result t2.1, ok]\n- │ paid 2 EUR\n")
 	require.Len(t, lastLine[agent.Difference](t, s.run("diff", id, points[2], points[1], "--json").out).Gone, 2)
 
 	s.fails(2, "--limit must be positive", "checkpoints", id, "--limit", "0")
@@ -156,7 +156,7 @@ func TestFork(t *testing.T) {
 	// What was said is said in another way.
 	r = s.run("fork", id, "--edit", "--message", "again", "--yes")
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `^== user\nagain\n\n== assistant \S+\nAs you say\.\n$`, s.run("transcript", id).out)
+	require.Regexp(t, `^== user\n│ again\n\n== assistant \S+\n│ As you say\.\n$`, s.run("transcript", id).out)
 
 	r = s.run("fork", id, "--message", "again", "--detach", "--new")
 	require.Zero(t, r.exit, r.err)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/internal/durable"
 )
@@ -139,23 +139,23 @@ func ofOutcome(o *agent.Outcome) agent.RunStatus {
 }
 
 func (c *cli) showText(v *shown) {
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	t := c.table()
+	row := t.field
 	row("session", "%s", v.Session)
 	row("run", "%s", v.Run)
-	row("agent", "%s", v.Agent)
-	row("task", "%s", story.Line(v.Task, 120))
+	row("agent", "%s", outside.Name(v.Agent))
+	row("task", "%s", outside.Line(v.Task, 120))
 	status := string(v.Status)
 	if v.Reason != "" {
-		status += " (" + v.Reason + ")"
+		status += " (" + outside.Line(v.Reason, 200) + ")"
 	}
 	row("status", "%s since %s, %s", status, v.Since.Local().Format(time.DateTime), age(v.Since))
 	row("turn", "%d", v.Turn)
 	for _, d := range v.Doing {
-		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, d.What, d.Call)), age(d.Since))
+		row("doing", "%s, for %s", strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Kind, outside.Name(d.What), d.Call)), age(d.Since))
 		if d.Delay != nil {
 			row("delayed", "until %s, in %s: [%s] %s", d.Delay.Until.Local().Format(time.DateTime), time.Until(d.Delay.Until).Round(time.Second),
-				d.Delay.Error.Code, story.Line(d.Delay.Error.Message, 200))
+				d.Delay.Error.Code, outside.Line(d.Delay.Error.Message, 200))
 		}
 	}
 	showRest(row, v)
@@ -169,15 +169,15 @@ func (c *cli) showText(v *shown) {
 	showLimits(row, v)
 	showUnknown(row, v.Outcome)
 	for _, name := range slices.Sorted(maps.Keys(v.Labels)) {
-		row("label", "%s=%s", name, v.Labels[name])
+		row("label", "%s=%s", outside.Name(name), outside.Name(v.Labels[name]))
 	}
 	if v.Build != "" {
 		row("worker", "%s", v.Build)
 	}
 	for _, r := range v.Refused {
-		row("refused", "%s at %s: %s", story.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), story.Line(r.Error.Error(), 200))
+		row("refused", "%s at %s: %s", outside.Line(r.Verb, 60), r.At.Local().Format(time.DateTime), outside.Line(r.Error.Error(), 200))
 	}
-	w.Flush()
+	t.flush()
 	c.showAsked(v)
 	if o := v.Outcome; o != nil {
 		c.answer(o)
@@ -191,7 +191,7 @@ func showUnknown(row func(string, string, ...any), o *agent.Outcome) {
 	}
 	for _, t := range o.Tools {
 		if t.Unknown > 0 {
-			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, story.Count(t.Calls, "call"), story.Line(t.Tool, 64), o.Session)
+			row("unknown", "%d of %s of %s: nobody knows whether it had its effect; see fermata transcript %s", t.Unknown, story.Count(t.Calls, "call"), outside.Name(t.Tool), o.Session)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 	if s := v.Suspension; s != nil {
 		row("waits", "%s, %s since %s, %s", s.ID, s.Kind, s.Since.Local().Format(time.DateTime), age(s.Since))
 		if s.Reason != "" && len(s.Requests)+len(s.Held) == 0 { // what is asked, and who holds, stands below
-			row("reason", "%s", story.Line(s.Reason, 200))
+			row("reason", "%s", outside.Line(s.Reason, 200))
 		}
 		if !s.ResumeBy.IsZero() {
 			row("resume by", "%s", s.ResumeBy.Local().Format(time.DateTime))
@@ -244,7 +244,7 @@ func showRest(row func(string, string, ...any), v *shown) {
 		}
 	}
 	if v.Fault != nil {
-		row("fault", "[%s] %s", v.Fault.Code, story.Line(v.Fault.Message, 200))
+		row("fault", "[%s] %s", v.Fault.Code, outside.Line(v.Fault.Message, 200))
 	}
 	if n := v.Children; n != (agent.Children{}) {
 		row("below", "%d running, %d suspended, %d ended", n.Running, n.Suspended, n.Ended)
@@ -276,13 +276,17 @@ func (c *cli) ask(q agent.Request) {
 // answer prints what a run ended with.
 func (c *cli) answer(o *agent.Outcome) {
 	if o.Error != nil {
-		c.print("\n[%s] %s", o.Error.Code, story.Clean(o.Error.Message))
+		c.print("")
+		c.print("[%s]", o.Error.Code)
+		c.print("%s", outside.Margin(o.Error.Message))
 	}
 	if o.Text != "" {
-		c.print("\n%s", story.Clean(o.Text))
+		c.print("")
+		c.print("%s", outside.Margin(o.Text))
 	}
 	if len(o.Output) > 0 {
-		c.print("\n%s", story.Clean(story.Output(o.Output)))
+		c.print("")
+		c.print("%s", outside.Margin(story.Output(o.Output)))
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -88,7 +89,7 @@ func (c *cli) collect(ctx context.Context, older time.Duration, dry bool) error 
 func (c *cli) faults(tell func(format string, args ...any), faults []store.Fault) error {
 	for _, f := range faults {
 		if tell != nil {
-			tell("%-10s %s: [%s] %s", "unreadable", story.Clean(f.Session), f.Code, story.Clean(f.Message))
+			tell("%-10s %s: [%s] %s", "unreadable", outside.Name(f.Session), f.Code, f.Message)
 		}
 	}
 	if len(faults) > 0 {
@@ -181,6 +182,9 @@ type rekeyed struct {
 func (c *cli) rekey(ctx context.Context, o *store.RekeyOptions) error {
 	s, err := c.storeThere(ctx)
 	if err != nil {
+		return err
+	}
+	if err := c.recordKey(audit.Entry{What: "store rekey"}); err != nil {
 		return err
 	}
 	done, err := s.Rekey(ctx, o)

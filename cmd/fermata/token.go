@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/signals"
@@ -130,6 +131,9 @@ func (c *cli) token(ctx context.Context, runs *fermata.Client, o tokenOrder, sig
 		return unheard(o.session, err)
 	}
 	claim.Edits, claim.Always, claim.Expires = signals.EditsOf(json.RawMessage(o.edit)), o.always, time.Now().Add(o.lasts)
+	if err := c.recordKey(audit.Entry{What: "token", Session: o.session, Request: o.request, Principal: o.principal, Key: signer.ID()}); err != nil {
+		return err
+	}
 	token, err := signer.Mint(claim)
 	switch {
 	case err != nil:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
-	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -105,31 +104,40 @@ func (c *cli) printMessages(messages []agent.Message) {
 	}
 }
 
-// messageText is a message as people read it.
-func messageText(m agent.Message) string {
+// messageText is a message as people read it. Its own text has a margin.
+func messageText(m agent.Message) outside.Block {
 	who := string(m.Role)
 	switch {
 	case m.Note != "":
 		who = "runtime (" + string(m.Note) + ")"
 	case m.Model != "":
-		who += " (" + m.Model + ")"
+		who += " (" + outside.Name(m.Model) + ")"
 	case m.By != "":
-		who += " (" + story.Line(m.By, 60) + ")"
+		who += " (" + outside.Cut(outside.Name(m.By), 60) + ")"
 	}
-	lines := []string{"== " + who}
+	lines := []string{outside.Sprintf("== %s", who)}
+	say := func(format string, args ...any) { lines = append(lines, outside.Sprintf(format, args...)) }
 	for _, p := range m.Parts {
 		switch {
 		case p.Type == agent.PartThinking:
-			lines = append(lines, "[thinking] "+story.Clean(p.Text))
+			say("[thinking]\n%s", outside.Margin(p.Text))
 		case p.Type == agent.PartServer:
-			lines = append(lines, "[server tool] "+story.Clean(p.Text))
+			say("[server tool]\n%s", outside.Margin(p.Text))
 		case p.Text != "":
-			lines = append(lines, story.Clean(p.Text))
+			say("%s", outside.Margin(p.Text))
 		case p.Call != nil:
-			lines = append(lines, fmt.Sprintf("[call %s] %s %s", p.Call.ID, p.Call.Tool, story.Clean(string(agent.Plain(p.Call.Arguments))+p.Call.Malformed)))
+			say("[call %s] %s\n%s", outside.Name(p.Call.ID), outside.Name(p.Call.Tool), calledWith(*p.Call))
 		case p.Result != nil:
-			lines = append(lines, fmt.Sprintf("[result %s, %s] %s", p.Result.Call, p.Result.Status, story.Clean(p.Result.Text)))
+			say("[result %s, %s]\n%s", outside.Name(p.Result.Call), p.Result.Status, outside.Margin(p.Result.Text))
 		}
 	}
-	return strings.Join(lines, "\n")
+	return outside.Block(strings.Join(lines, "\n"))
+}
+
+// calledWith are a call's arguments, whole.
+func calledWith(c agent.ToolCall) outside.Block {
+	if c.Malformed != "" {
+		return outside.Margin(c.Malformed)
+	}
+	return outside.MarginOf(outside.JSON(c.Arguments))
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/signals"
 )
@@ -53,16 +53,15 @@ func (c *cli) tree(ctx context.Context, runs *fermata.Client, session string) er
 		c.line(signals.Nodes{V: agent.Version, AsOf: time.Now().UTC(), Nodes: nodes})
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tAGENT\tSTATUS\tAGENTS\tUSED\tGRANTED\tLEFT\tWAITS FOR")
+	t := c.table("SESSION", "AGENT", "STATUS", "AGENTS", "USED", "GRANTED", "LEFT", "WAITS FOR")
 	for _, n := range nodes {
 		name := n.Session
 		if n.Depth > nodes[0].Depth {
 			name = strings.Repeat("  ", n.Depth-nodes[0].Depth) + n.Session[strings.LastIndexByte(n.Session, '/'):]
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, n.Agent, n.Status, agentsText(n), usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
+		t.row(outside.Name(name), outside.Name(n.Agent), n.Status, agentsText(n), usedText(n.Used), roomText(n.Granted), roomText(n.Left), nodeWaits(n))
 	}
-	w.Flush()
+	t.flush()
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestHoldAndResume(t *testing.T) {
 	s.fails(6, "[stale]", "resume", run.Session, "--suspension", "s-2")
 	r = s.run("resume", run.Session, "The bank is back.", "--wait")
 	require.Zero(t, r.exit, r.err)
-	require.Contains(t, r.out, run.Session+": resumed, it is running\nAwake.\ncompleted")
+	require.Contains(t, r.out, run.Session+": resumed, it is running\n│ Awake.\ncompleted")
 	s.fails(6, "[closed]", "pause", run.Session)
 	s.fails(6, "[closed]", "resume", run.Session)
 	r = s.run("cancel", run.Session)

@@ -189,5 +189,5 @@ func (c *cli) teller() *story.Teller {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Width, _, _ = term.GetSize(int(f.Fd()))
 	}
-	return story.New(c.out, o)
+	return story.New(painted{c.out}, o)
 }

@@ -30,6 +30,7 @@ var rooms = map[string][]string{
 	"tool":               {"agent"},
 	"store":              {"agent", "keyring"},
 	"observe":            {"agent", "model", "tool"},
+	"audit":              {"agent"},
 	"live":               {"agent"},
 	"internal/journal":   {"agent", "store"},
 	"internal/window":    {"agent", "store"},

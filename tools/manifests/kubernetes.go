@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -107,10 +108,41 @@ func (f *file) workload(object runtime.Object) {
 		f.pod("spec.template.spec", o.Spec.Template)
 	case *batch.Job:
 		f.pod("spec.template.spec", o.Spec.Template)
-	case *core.Namespace, *core.ConfigMap, *core.ServiceAccount, *core.Service, *policy.PodDisruptionBudget, *networking.NetworkPolicy, *autoscaling.HorizontalPodAutoscaler:
+	case *networking.NetworkPolicy:
+		f.network(o.Spec)
+	case *core.Namespace, *core.ConfigMap, *core.ServiceAccount, *core.Service, *policy.PodDisruptionBudget, *autoscaling.HorizontalPodAutoscaler:
 	default:
 		f.fault("nobody has said what to look at in a %T", o)
 	}
+}
+
+// metadata169 is where clouds hand out credentials to whoever asks from a machine of theirs.
+var metadata169 = netip.MustParseAddr("169.254.169.254")
+
+// network checks that a policy says where pods may call, and that it is not everywhere.
+func (f *file) network(p networking.NetworkPolicySpec) {
+	if !slices.Contains(p.PolicyTypes, networking.PolicyTypeEgress) {
+		f.fault("spec.policyTypes: has no Egress, so pods reach everything")
+	}
+	for i, rule := range p.Egress {
+		if len(rule.To) == 0 || len(rule.Ports) == 0 {
+			f.fault("spec.egress[%d]: wants to and ports: without either it is everywhere", i)
+		}
+		for _, to := range rule.To {
+			if to.IPBlock != nil && reaches(*to.IPBlock) {
+				f.fault("spec.egress[%d]: %s reaches %s, which gives a cloud's credentials away", i, to.IPBlock.CIDR, metadata169)
+			}
+		}
+	}
+}
+
+// reaches reports whether a block has the address of the metadata.
+func reaches(b networking.IPBlock) bool {
+	has := func(cidr string) bool {
+		prefix, err := netip.ParsePrefix(cidr)
+		return err == nil && prefix.Contains(metadata169)
+	}
+	return has(b.CIDR) && !slices.ContainsFunc(b.Except, has)
 }
 
 // own checks that a workload selects the pods that it makes.

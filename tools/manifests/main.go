@@ -31,6 +31,8 @@ func check(top string) (faults []string, err error) {
 		"docs/kubernetes/*.yaml": kubernetes,
 		"docs/grafana/*.json":    grafana,
 		"docker-compose.yml":     compose,
+		"Dockerfile":             dockerfile,
+		".dockerignore":          dockerignore,
 	} {
 		paths, err := filepath.Glob(filepath.Join(top, pattern))
 		if err != nil {

@@ -32,6 +32,9 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{"template:\n    metadata:\n      labels: {app: fermata-worker, build", "template:\n    metadata:\n      labels: {app: fermata, build", "spec.selector does not match"},
 			{"podSelector:\n    matchLabels: {app: fermata-worker}", "podSelector:\n    matchLabels: {app: fermata}", "NetworkPolicy/fermata-worker: its selector app=fermata matches no pod"},
 			{"labelSelector:\n            matchLabels: {app: fermata-worker}", "labelSelector:\n            matchLabels: {app: fermata}", "topologySpreadConstraints[0]"},
+			{"policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "has no Egress"},
+			{"169.254.0.0/16, ", "", "reaches 169.254.169.254"},
+			{"      ports:\n        - {protocol: TCP, port: 443}\n        - {protocol: TCP, port: 7233}\n", "", "spec.egress[1]: wants to and ports"},
 			{"fermata:2026-11-21.1\n", "fermata:latest\n", "name a tag that stays"},
 			{"fermata:2026-11-21.1\n", "fermata\n", "name a tag that stays"},
 			{"requests: {cpu: 250m, memory: 256Mi}", "requests: {cpu: 250m}", "resources.requests: wants cpu and memory"},
@@ -48,6 +51,17 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{"kind: Namespace", "kind: Secret", "worker.yaml:1: Secret/fermata: a secret does not belong into a file"},
 			{"exec:\n              command: [fermata, doctor, --agents, /etc/fermata/fermata.yaml]", "httpGet: {path: /healthz, port: health}", "startupProbe: the container has no port health"},
 			{"exec:\n              command: [fermata, doctor, --agents, /etc/fermata/fermata.yaml]", "initialDelaySeconds: 1", "startupProbe asks nothing"},
+		}},
+		"../../Dockerfile": {dockerfile, [][3]string{
+			{"COPY .git .git", "COPY . .", "Dockerfile:7: COPY .: copy .git"},
+			{"COPY .git .git", "ADD https://example.com/x.tar.gz /", "Dockerfile:7: ADD fetches"},
+			{"git reset --quiet --hard HEAD", "git status", "nothing checks a commit out"},
+			{"FROM debian:bookworm-slim", "FROM debian", `image "debian"`},
+		}},
+		"../../.dockerignore": {dockerignore, [][3]string{
+			{"*\n", "", "the first rule is no *"},
+			{"!.git\n", "!.git\n!cmd\n", "!cmd lets in"},
+			{".git/config\n", "", ".git/config is let in"},
 		}},
 		"../../docker-compose.yml": {compose, [][3]string{
 			{"restart: unless-stopped", "restarts: unless-stopped", "services.worker.restarts"},

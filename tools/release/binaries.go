@@ -23,7 +23,8 @@ func (r *release) binaries() error {
 	if r.quick {
 		wanted = []string{host}
 	}
-	var sums []string
+	var sums, binaries []string
+	var subjects []resource
 	for _, platform := range wanted {
 		name := fmt.Sprintf("fermata_%s_%s", r.version, strings.ReplaceAll(platform, "/", "_"))
 		if strings.HasPrefix(platform, "windows/") {
@@ -36,14 +37,28 @@ func (r *release) binaries() error {
 		if err := r.writeBill(name, bill); err != nil {
 			return err
 		}
+		binaries = append(binaries, name)
 		for _, made := range []string{name, bill} {
 			sum, err := digest(filepath.Join(r.out, made))
 			if err != nil {
 				return err
 			}
 			sums = append(sums, fmt.Sprintf("%x  %s\n", sum, made))
+			subjects = append(subjects, resource{Name: made, Digest: map[string]string{"sha256": fmt.Sprintf("%x", sum)}})
 		}
 	}
+	parts, err := r.partsOf(binaries)
+	if err != nil {
+		return err
+	}
+	if err := r.writeProvenance(subjects, parts); err != nil {
+		return err
+	}
+	sum, err := digest(filepath.Join(r.out, provenance))
+	if err != nil {
+		return err
+	}
+	sums = append(sums, fmt.Sprintf("%x  %s\n", sum, provenance))
 	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
 	if err := os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(strings.Join(sums, "")), 0o644); err != nil {
 		return err

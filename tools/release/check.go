@@ -45,7 +45,13 @@ func (r *release) check() (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = dated(string(log), "")
+	if _, err = dated(string(log), ""); err != nil {
+		return err
+	}
+	if err := r.images(); err != nil {
+		return err
+	}
+	_, err = r.signer()
 	return err
 }
 

@@ -1,7 +1,7 @@
 // Release makes a release of all modules of this tree, and tries it, before anything
 // leaves the machine:
 //
-//	cd tools && GOWORK=off go run ./release v0.2.0
+//	cd tools && GOWORK=off go run ./release -key release.key v0.2.0
 //
 // works on a clone in fermata-v0.2.0, beside the tree, and leaves there
 //
@@ -10,11 +10,14 @@
 //	             back to paths; what to push is said at the end
 //	proxy        a Go module proxy with the modules as everybody will get them
 //	fermata_*    the command for each platform, with a bill of materials (*.cdx.json)
-//	SHA256SUMS   the digests of those
+//	provenance.intoto.json
+//	             of which commit and modules they are made, and by which Go
+//	SHA256SUMS   the digests of those, and SHA256SUMS.sig, their signature
 //
 // It refuses a tree with changes, a version that is not greater than the last tag, and a
-// changelog with nothing under Unreleased. Each binary is built twice and has to be the
+// changelog with nothing under Unreleased, images without a digest, and a key that is not
+// the tree's docs/release.pub. Each binary is built twice and has to be the
 // same; a module of somebody else's is tested with the release. -quick leaves out the
-// other platforms, and builds the second time with the same build cache. docs/releasing.md
+// other platforms and, without a key, the signature, and builds the second time with the same build cache. docs/releasing.md
 // says what is done with all that.
 package main

@@ -18,6 +18,7 @@ type release struct {
 	top     string // the tree that is released, which stays as it is
 	out     string // the folder for what is made
 	quick   bool
+	key     string // the file of the key that signs; empty only if quick
 	// date is that of the release's commits and tags.
 	date    time.Time
 	modules []*mod // each behind those that it requires
@@ -30,8 +31,9 @@ func main() {
 	flag.StringVar(&r.top, "C", "..", "the `folder` of the tree")
 	flag.StringVar(&r.out, "o", "", "the `folder` to make; fermata-VERSION beside the tree if empty")
 	flag.BoolVar(&r.quick, "quick", false, "this machine's platform only, and both builds with one build cache")
+	flag.StringVar(&r.key, "key", "", "the `file` of the Ed25519 key that signs, in PEM")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: release [flags] VERSION\n\n  cd tools && GOWORK=off go run ./release v0.2.0\n\n")
+		fmt.Fprintf(os.Stderr, "usage: release [flags] VERSION\n\n  cd tools && GOWORK=off go run ./release -key release.key v0.2.0\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -60,6 +62,7 @@ func (r *release) run() error {
 		{"commit, tags and module proxy", r.commit},
 		{"binaries", r.binaries},
 		{"a module of somebody else's", r.outsider},
+		{"signature", r.sign},
 	} {
 		fmt.Printf("-- %s (%.0f s)\n", step.say, time.Since(began).Seconds())
 		if err := step.do(); err != nil {

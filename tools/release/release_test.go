@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -147,4 +151,90 @@ func TestTheBillOfMaterials(t *testing.T) {
 	require.Equal(t, "github.com/BurntSushi/Toml", said.Components[1].Name)
 	require.Equal(t, "pkg:golang/github.com/burntsushi/toml@v1.0.0%2Bincompatible", said.Components[1].Purl)
 	require.Equal(t, strings.Repeat("0", 64), said.Components[1].Hashes[0].Content)
+}
+
+// pair is a new key in a file, and its other half in PEM.
+func pair(t *testing.T) (file string, public []byte) {
+	t.Helper()
+	open, key, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(open)
+	require.NoError(t, err)
+	file = filepath.Join(t.TempDir(), "release.key")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	return file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// A release is signed with the key that the tree names, and names images by digest.
+func TestWhatIsNotSigned(t *testing.T) {
+	r := house(t)
+	r.quick = false
+	require.ErrorContains(t, r.check(), "a release is signed")
+	file, public := pair(t)
+	r.key = file
+	require.ErrorContains(t, r.check(), "the tree has no docs/release.pub")
+	_, other := pair(t)
+	for _, one := range [][2]string{{string(other), "is another key than docs/release.pub"}, {string(public), ""}} {
+		text, why := one[0], one[1]
+		require.NoError(t, os.MkdirAll(filepath.Join(r.top, "docs"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(r.top, publicKey), []byte(text), 0o644))
+		run(t, r.top, "git", "add", "--all")
+		run(t, r.top, "git", "commit", "--quiet", "--message", "A key")
+		if why == "" {
+			require.NoError(t, r.check())
+		} else {
+			require.ErrorContains(t, r.check(), why)
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(r.top, publicKey), public, 0o644))
+	for text, why := range map[string]string{
+		"FROM golang:1.26.8 AS build\nFROM debian@sha256:00\n": "images without a digest: golang:1.26.8; write",
+		"FROM golang:1.26.8@sha256:00 AS build\n":              "",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(r.top, "Dockerfile"), []byte(text), 0o644))
+		run(t, r.top, "git", "add", "--all")
+		run(t, r.top, "git", "commit", "--quiet", "--allow-empty", "--message", "Images")
+		if why == "" {
+			require.NoError(t, r.check())
+		} else {
+			require.ErrorContains(t, r.check(), why)
+		}
+	}
+	require.NoError(t, os.WriteFile(file, []byte("no key"), 0o600))
+	require.ErrorContains(t, r.check(), "is not PEM")
+}
+
+// The command of docs/releasing.md verifies what was signed, and nothing else.
+func TestTheSignature(t *testing.T) {
+	r := house(t)
+	file, public := pair(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(r.top, "docs"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(r.top, publicKey), public, 0o644))
+	run(t, r.top, "git", "add", "--all")
+	run(t, r.top, "git", "commit", "--quiet", "--message", "A key")
+	r.key = file
+	require.NoError(t, r.check())
+	require.NoError(t, r.clone())
+	require.NoError(t, r.commit())
+	require.NoError(t, r.binary(host, "play"))
+	parts, err := r.partsOf([]string{"play"})
+	require.NoError(t, err)
+	require.Equal(t, "pkg:golang/"+root+"@v0.2.0", parts[0].URI)
+	require.NoError(t, r.writeProvenance([]resource{{Name: "play", Digest: map[string]string{"sha256": "00"}}}, parts))
+	text, err := os.ReadFile(filepath.Join(r.out, provenance))
+	require.NoError(t, err)
+	require.Contains(t, string(text), run(t, r.source(), "git", "rev-parse", "v0.2.0^{commit}"))
+
+	require.NoError(t, os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte("00  play\n"), 0o644))
+	require.NoError(t, r.sign())
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("openssl is missing")
+	}
+	verify := []string{"pkeyutl", "-verify", "-pubin", "-inkey", filepath.Join(r.top, publicKey), "-rawin", "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig"}
+	run(t, r.out, "openssl", verify...)
+	require.NoError(t, os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte("01  play\n"), 0o644))
+	_, err = command(r.out, nil, "openssl", verify...)
+	require.Error(t, err)
 }

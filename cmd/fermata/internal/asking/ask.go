@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -178,20 +180,47 @@ func (c *Console) Choose(ctx context.Context, open []agent.Request) (agent.Reque
 	}
 }
 
-// Show writes a request with all that a person needs to decide it.
+// maxShown bounds how much of a call's arguments is shown, in characters.
+const maxShown = 16 << 10
+
+// Show writes a request with all that a person needs to decide it. What a model or a tool
+// wrote stands behind a margin.
 func (c *Console) Show(q agent.Request) {
-	c.Print("%s · %s · %s in %s%s", q.ID, q.Type, q.Agent, q.Session, story.Deadline(q))
-	c.Print("%s", story.Clean(q.Text))
-	if q.Context != "" {
-		c.Print("%s", story.Clean(q.Context))
+	c.Print("%s · %s · %s in %s%s", outside.Name(q.ID), q.Type, outside.Name(q.Agent), outside.Name(q.Session), story.Deadline(q))
+	for _, text := range []string{q.Text, q.Context} {
+		if text != "" {
+			c.Print("%s", outside.Margin(text))
+		}
 	}
 	if q.Call != nil {
-		c.Print("%s %s", story.Clean(q.Call.Tool), story.Clean(story.Output(q.Call.Arguments)))
+		c.call(q)
 	}
 	if len(q.Schema) > 0 {
-		c.Print("the answer is JSON by this schema: %s", story.Clean(story.Output(q.Schema)))
+		c.Print("the answer is JSON by this schema:")
+		c.Print("%s", outside.MarginOf(outside.JSON(q.Schema)))
 	}
 	for i, choice := range q.Choices {
-		c.Print("  %d  %s", i, story.Clean(choice))
+		c.Print("  %d  %s", i, choice)
+	}
+}
+
+// call writes a call: its arguments as the digest sees them, what of them is not shown, and
+// the hosts that they name, which a long URL hides.
+func (c *Console) call(q agent.Request) {
+	shown, digest := []rune(outside.JSON(q.Call.Arguments)), ""
+	if q.Digest != "" {
+		digest = " · digest " + q.Digest + " of all arguments"
+	}
+	c.Print("%s%s", outside.Name(q.Call.Tool), digest)
+	if len(q.Call.Arguments) == 0 {
+		return
+	}
+	c.Print("%s", outside.MarginOf(string(shown[:min(len(shown), maxShown)])))
+	if more := len(shown) - maxShown; more > 0 {
+		c.Print("%d more characters are not shown: see fermata show %s --json", more, outside.Name(q.Session))
+	}
+	if hosts := outside.HostsOf(string(q.Call.Arguments)); len(hosts) > 0 {
+		slices.Sort(hosts)
+		c.Print("hosts: %s", strings.Join(slices.Compact(hosts), ", "))
 	}
 }

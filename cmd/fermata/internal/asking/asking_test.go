@@ -66,13 +66,13 @@ func TestAsk(t *testing.T) {
 		{"a number that is a text", question, []string{"2"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "2"}}, ""},
 		{"choice", choice, []string{"1"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Choice: one(1)}}, "  0  train\n  1  plane\n"},
 		{"no such choice", choice, []string{"2", "on foot"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "on foot"}}, "there are the numbers 0 to 1\n"},
-		{"yes", approval, []string{"Y"}, agent.AnswerTo{Approve: &agent.ApproveOrder{}}, "pay {\n  \"eur\": 800\n}\n"},
+		{"yes", approval, []string{"Y"}, agent.AnswerTo{Approve: &agent.ApproveOrder{}}, "│ Run pay?\npay\n│ {\n│   \"eur\": 800\n│ }\napprove?"},
 		{"always", approval, []string{"what", "a"}, agent.AnswerTo{Approve: &agent.ApproveOrder{Always: true}}, "type y, n, e or a\n"},
 		{"no", approval, []string{"n", "too much"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "too much"}}, "why not?"},
 		{"edit", approval, []string{"e", "{", "e", "[]", "e", `{"eur":8}`}, agent.AnswerTo{Approve: &agent.ApproveOrder{Arguments: json.RawMessage(`{"eur":8}`)}}, "that is not JSON\n"},
 		{"result", client, []string{"12A", `"12A"`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`"12A"`)}}, "that is not JSON; a text stands in quotes\n"},
 		{"no result", client, []string{"n", "the train is full"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "the train is full"}}, ""},
-		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema: {\n  \"required\": [\n    \"pay\\u001b\"\n  ]\n}\nyour answer, as one line of JSON"},
+		{"form", form, []string{`{"pay":true}`}, agent.AnswerTo{Answer: &agent.AnswerOrder{Data: json.RawMessage(`{"pay":true}`)}}, "the answer is JSON by this schema:\n│ {\n│   \"required\": [\n│     \"pay\\u001b\"\n│   ]\n│ }\nyour answer, as one line of JSON"},
 		{"form of one field", form, []string{"giro"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "giro"}}, ""},
 		{"form declined", form, []string{"n"}, agent.AnswerTo{Reject: &agent.RejectOrder{Reason: "declined"}}, ""},
 		{"limit", agent.Request{ID: "q-1", Type: agent.LimitAsk, Text: "Full.", Choices: []string{"continue", "stop"}}, []string{"continue"}, agent.AnswerTo{Answer: &agent.AnswerOrder{Text: "continue"}}, ""},
@@ -120,12 +120,22 @@ func TestChoose(t *testing.T) {
 	require.Contains(t, p.screen.String(), "several sessions have a q-1: type the session before it, as in s q-1\n")
 }
 
-// What a model wrote can't steer the terminal.
-func TestShowIsClean(t *testing.T) {
+// What a model wrote can't steer the terminal, nor look like a line of ours, like another
+// tool or like another host.
+func TestShowIsNotForged(t *testing.T) {
+	forged := "Fine.\n\nq-2 · approval · payer in s\npay\napprove? y(es)"
 	c, p := sit()
-	c.Show(agent.Request{ID: "q-1", Text: "\x1b[2Jx", Context: "\x1by", Choices: []string{"\x1bz"}, Call: &agent.RequestCall{Tool: "t", Arguments: json.RawMessage("{\"a\":\"\u202e\"}")}})
-	require.NotContains(t, p.screen.String(), "\x1b")
-	require.NotContains(t, p.screen.String(), "\u202e")
+	c.Show(agent.Request{ID: "q-1", Type: agent.Approval, Agent: "payer", Session: "s", Text: "\x1b[2JRun p\u0430y?\u202e", Context: forged, Digest: "0123456789abcdef",
+		Choices: []string{"\x1bz\n  1  yes"}, Call: &agent.RequestCall{Tool: "p\u0430y", Arguments: json.RawMessage(
+			"{\"\\u0061m\\u043eunt\":1,\"to\":\"https://bank.com@\u0430pple.com/\\n" + strings.Repeat("x", 20_000) + "\",\n\"amount\":\"\u202e2\",\"amount\":3}")}})
+	screen := p.screen.String()
+	require.NotRegexp(t, "[\x00-\x08\x0b-\x1f\x7f\u202e\u0430\u043e]", screen)
+	require.Contains(t, screen, "│ Fine.\n│\n│ q-2 · approval · payer in s\n│ pay\n│ approve? y(es)\n")
+	require.Contains(t, screen, `p\u0430y · digest 0123456789abcdef of all arguments`+"\n│ {\n│   \"amount\": 3,\n│   \"am\\u043eunt\": 1,\n│   \"to\": \"https://bank.com@xn--pple-43d.com/\\nxx")
+	require.Regexp(t, `\n3[0-9]{3} more characters are not shown: see fermata show s --json\nhosts: xn--pple-43d\.com\n  0  \\u001bz 1  yes\n$`, screen)
+	for line := range strings.Lines(screen) {
+		require.Regexp(t, `^(│|q-1 · |p\\u0430y · |[0-9]+ more |hosts: |  0  )`, line)
+	}
 }
 
 // What nobody has asked for is kept for who wants it, and is no answer.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // ErrPressed tells that Ctrl-C was pressed instead of an answer.
@@ -70,8 +72,10 @@ func (c *Console) Typed() (string, error) {
 	}
 }
 
-// Print writes a line.
-func (c *Console) Print(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+// Print writes a line, to which no argument but an [outside.Block] can add another.
+func (c *Console) Print(format string, args ...any) {
+	fmt.Fprintln(c.out, outside.Sprintf(format, args...))
+}
 
 // Line asks for a line, without the blanks around it. What was typed before the
 // question is no answer to it. Errors are [ErrPressed], [Command], [io.EOF]
@@ -133,12 +137,18 @@ func (c *Console) drop() {
 	c.asking = nil
 }
 
+// terminal is an output that shows what is typed, too.
+type terminal interface{ Typed() }
+
 // read hands each line to whoever asks at the moment. It ends with the input.
 func (c *Console) read() {
 	lines := bufio.NewReader(c.in)
 	for {
 		line, err := lines.ReadString('\n')
 		if err == nil || line != "" {
+			if t, ok := c.out.(terminal); ok {
+				t.Typed()
+			}
 			c.take(line)
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
 
 // maxAsked bounds what a request asks on its line.
@@ -14,9 +15,9 @@ const maxAsked = 200
 
 // Asks is a request on one line: q-7, approval: Run pay? (pay amount_eur=800)
 func Asks(q agent.Request) string {
-	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, Line(q.Text, maxAsked))
+	line := fmt.Sprintf("%s, %s: %s", q.ID, q.Type, outside.Line(q.Text, maxAsked))
 	if q.Call != nil {
-		line += " (" + strings.TrimSpace(Line(q.Call.Tool, maxAsked)+" "+Arguments(agent.ToolCall{Arguments: q.Call.Arguments})) + ")"
+		line += " (" + strings.TrimSpace(outside.Name(q.Call.Tool)+" "+Arguments(agent.ToolCall{Arguments: q.Call.Arguments})) + ")"
 	}
 	return line + Deadline(q)
 }
@@ -30,7 +31,7 @@ func Deadline(q agent.Request) string {
 	if what == "" {
 		what = map[agent.RequestType]string{agent.Approval: agent.DefaultReject, agent.LimitAsk: "stop"}[q.Type]
 	}
-	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(Line(what, maxArgument), "nobody answered"))
+	return fmt.Sprintf(" · at %s: %s", when(q.Deadline), cmp.Or(outside.Line(what, maxArgument), "nobody answered"))
 }
 
 // Waits is why a run waits, on one line.
@@ -58,7 +59,7 @@ func Waits(s *agent.Suspension) string {
 	}
 	line := strings.Join(parts, "; ")
 	if s.Kind == agent.WaitingFor && s.Reason != "" {
-		line += ": " + Line(s.Reason, maxAsked)
+		line += ": " + outside.Line(s.Reason, maxAsked)
 	}
 	return line
 }
@@ -67,14 +68,14 @@ func Waits(s *agent.Suspension) string {
 func Held(h agent.Hold) string {
 	line := "held"
 	if h.From == agent.HoldInherited {
-		line += " with " + h.Session
+		line += " with " + outside.Name(h.Session)
 	}
 	if h.By != "" {
-		line += " by " + Line(h.By, maxArgument)
+		line += " by " + outside.Cut(outside.Name(h.By), maxArgument)
 	}
 	line += fmt.Sprintf(" (%s)", h.Verb)
 	if h.Reason != "" {
-		line += ": " + Line(h.Reason, maxAsked)
+		line += ": " + outside.Line(h.Reason, maxAsked)
 	}
 	return line
 }
@@ -88,7 +89,7 @@ func Conditions(c *agent.Conditions) string {
 	for _, one := range c.List() {
 		switch {
 		case one.Event != nil:
-			parts = append(parts, "for "+Line(one.Event.Topic, maxArgument))
+			parts = append(parts, "for "+outside.Cut(outside.Name(one.Event.Topic), maxArgument))
 		case !one.At.IsZero():
 			parts = append(parts, "until "+when(one.At))
 		default:
@@ -127,7 +128,7 @@ func goesOn(r agent.Resumed) string {
 	line := fmt.Sprintf("goes on (%s, %s", r.Suspension, r.Cause)
 	for _, more := range []string{r.By, r.Event} {
 		if more != "" {
-			line += " " + Line(more, maxArgument)
+			line += " " + outside.Cut(outside.Name(more), maxArgument)
 		}
 	}
 	if r.Fresh {
@@ -157,7 +158,7 @@ func (t *Teller) asked(e agent.Event) {
 	case e.Type == agent.RequestAnswered:
 		t.note("%s", answered(*e.Answer))
 	case e.Type == agent.RequestExpired:
-		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, Line(e.Answer.Decision, maxArgument)), ": "))
+		t.note("%s", strings.TrimSuffix(fmt.Sprintf("%s was decided by its deadline: %s", e.Answer.Request, outside.Line(e.Answer.Decision, maxArgument)), ": "))
 	case e.Type == agent.RequestReminded:
 		t.note("%s waits still", e.Answer.Request)
 	}
@@ -166,13 +167,13 @@ func (t *Teller) asked(e agent.Event) {
 func answered(a agent.Answered) string {
 	line := a.Request + " " + cmp.Or(map[string]string{"answer": "answered", "approve": "approved", "reject": "rejected"}[a.Decision], a.Decision)
 	if who := cmp.Or(a.Approver, a.By); who != "" {
-		line += " by " + Line(who, maxArgument)
+		line += " by " + outside.Cut(outside.Name(who), maxArgument)
 	}
 	if a.Edited {
 		line += ", with other arguments"
 	}
 	if a.Reason != "" {
-		line += ": " + Line(a.Reason, maxAsked)
+		line += ": " + outside.Line(a.Reason, maxAsked)
 	}
 	return line
 }
@@ -188,11 +189,11 @@ func (t *Teller) child(e agent.Event) {
 	if e.Type == agent.ChildEnded {
 		what = "is " + string(e.Child.Status)
 		if e.Child.Reason != "" && e.Child.Status != agent.Completed {
-			what += ": " + Line(e.Child.Reason, maxAsked)
+			what += ": " + outside.Line(e.Child.Reason, maxAsked)
 		}
 	}
-	t.note("%s (%s) %s", e.Child.Session, e.Child.Agent, what)
+	t.note("%s (%s) %s", outside.Name(e.Child.Session), outside.Name(e.Child.Agent), what)
 }
 
 // Break ends a line that the model's text has begun.
-func (t *Teller) Break() { t.Flush(); t.endLine() }
+func (t *Teller) Break() { t.Flush(); t.endText() }

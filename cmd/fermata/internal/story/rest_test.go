@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 )
 
@@ -72,7 +73,7 @@ func TestDeadline(t *testing.T) {
 // A terminal of any width shows something.
 func TestLineOfAnyWidth(t *testing.T) {
 	for width := -2; width < 4; width++ {
-		require.NotEmpty(t, story.Line("some words", width))
+		require.NotEmpty(t, outside.Line("some words", width))
 		story.New(io.Discard, story.Options{Width: width}).Event(agent.Event{Type: agent.Said, Message: &agent.Message{Role: agent.RoleUser, Note: "n", Parts: []agent.Part{{Text: "some words"}}}})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 	"github.com/fermata-agents/fermata/live"
 )
 
@@ -17,7 +18,7 @@ type Options struct {
 	// Color allows colours, and remarks that tools make while they work.
 	Color bool
 	// Width is how many characters a line of ours may have; zero means 100. The
-	// model's own text is printed as it is.
+	// model's own text is as long as it is.
 	Width int
 }
 
@@ -34,7 +35,8 @@ type Teller struct {
 	early    map[int][]live.Event // pieces of turns that are not open yet
 	streamed strings.Builder      // what was told of the turn's reply
 	midline  bool
-	text     string // the last whole reply's
+	text     outside.Stream
+	reply    string // the last whole one
 	calls    map[string]*call
 	settled  []string // calls that have ended and are not told yet
 	remarks  *Remarks
@@ -74,7 +76,7 @@ func (t *Teller) Event(e agent.Event) {
 	switch e.Type {
 	case agent.RunStarted:
 		if e.Started != nil && e.Started.Spec != nil {
-			t.note("%s · %s", e.Started.Spec.Name, e.Started.Spec.Model)
+			t.note("%s · %s", outside.Name(e.Started.Spec.Name), outside.Name(e.Started.Spec.Model))
 		}
 	case agent.TurnStarted:
 		t.openTurn(e.Turn)
@@ -83,7 +85,7 @@ func (t *Teller) Event(e agent.Event) {
 	case agent.ModelRetried:
 		t.note("the reply was of no use; the model is asked again")
 	case agent.ModelDelayed:
-		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), Line(e.Delay.Error.Message, 200))
+		t.note("the model is asked again in %s, at %s: %s", e.Delay.Until.Sub(e.Time).Round(time.Second), e.Delay.Until.Local().Format(time.TimeOnly), outside.Line(e.Delay.Error.Message, 200))
 	case agent.CallStarted:
 		t.called(e)
 	case agent.CallDone, agent.CallLost:
@@ -111,7 +113,7 @@ func (t *Teller) aside(e agent.Event) {
 		t.note("%s is renewed", e.Extended)
 	case agent.VerbRefused:
 		if r := e.Refusal; r != nil && r.Error != nil {
-			t.note("%s", Line(r.Error.Message, maxAsked))
+			t.note("%s", outside.Line(r.Error.Message, maxAsked))
 		}
 	}
 }
@@ -152,7 +154,7 @@ func (t *Teller) Live(l live.Event) {
 func (t *Teller) remarked(list []live.Event) {
 	for _, l := range list {
 		if t.style != (style{}) {
-			t.note("  %s", Line(l.Data.Text, t.width-2))
+			t.note("  %s", outside.Line(l.Data.Text, t.width-2))
 		}
 	}
 }
@@ -163,9 +165,9 @@ func (t *Teller) message(e agent.Event) {
 	case agent.RoleUser:
 		switch {
 		case m.Note != "":
-			t.note("(%s) %s", m.Note, Line(m.TextOf(), t.width))
+			t.note("(%s) %s", m.Note, outside.Line(m.TextOf(), t.width))
 		case t.turn > 0: // what came in between; the task itself is known
-			t.note("(%s) %s", cmp.Or(m.By, "said"), Line(m.TextOf(), t.width))
+			t.note("(%s) %s", cmp.Or(outside.Name(m.By), "said"), outside.Line(m.TextOf(), t.width))
 		}
 	case agent.RoleAssistant:
 		t.said(m.TextOf())
@@ -191,14 +193,14 @@ func (t *Teller) said(text string) {
 	case text != "" && strings.HasPrefix(t.streamed.String(), text): // it was cut off, and all of it was told
 		rest = ""
 	default:
-		t.endLine()
+		t.endText()
 		rest = text
 	}
 	t.print(rest)
-	t.endLine()
+	t.endText()
 	t.streamed.Reset()
 	if text != "" {
-		t.text = text
+		t.reply = text
 	}
 }
 
@@ -213,7 +215,7 @@ func (t *Teller) called(e agent.Event) {
 }
 
 func (t *Teller) tellCall(c *call) {
-	line := Line(c.Tool+" "+Arguments(c.ToolCall), t.width-2)
+	line := outside.Cut(outside.Name(c.Tool)+" "+Arguments(c.ToolCall), t.width-2)
 	name, arguments, _ := strings.Cut(line, " ")
 	t.line("%s→%s %s%s%s %s", t.style.dim, t.style.off, t.style.bold, name, t.style.off, arguments)
 }
@@ -241,13 +243,13 @@ func (t *Teller) tellEnd(c *call, text string) {
 		head += " " + Took(c.ended.Sub(c.begun))
 	}
 	if c.told || len(t.calls) > 1 {
-		head = c.Tool + " " + head
+		head = outside.Name(c.Tool) + " " + head
 	}
 	mark := t.style.good
 	if c.status != agent.CallOK {
 		mark = t.style.bad
 	}
-	rest := Line(text, max(10, t.width-len(head)-4))
+	rest := outside.Line(text, max(10, t.width-len(head)-4))
 	t.line("  %s%s%s %s%s%s", mark, head, t.style.off, t.style.dim, rest, t.style.off)
 }
 
@@ -269,13 +271,13 @@ func (t *Teller) Waiting() bool { return len(t.settled) > 0 }
 // End tells how the run ended, and its answer where that was not told yet.
 func (t *Teller) End(o *agent.Outcome) {
 	t.Flush()
-	t.endLine()
-	if o.Text != "" && o.Text != t.text {
+	t.endText()
+	if o.Text != "" && o.Text != t.reply {
 		t.print(o.Text)
-		t.endLine()
+		t.endText()
 	}
 	if len(o.Output) > 0 && !same(o.Output, []byte(o.Text)) {
-		t.line("%s", Clean(Output(o.Output)))
+		t.line("%s", outside.Margin(Output(o.Output)))
 	}
 	mark := t.style.bad
 	if o.OK() {
@@ -288,24 +290,36 @@ func (t *Teller) End(o *agent.Outcome) {
 func (t *Teller) Note(format string, args ...any) { t.note(format, args...) }
 
 func (t *Teller) note(format string, args ...any) {
-	t.line("%s%s%s", t.style.dim, Clean(fmt.Sprintf(format, args...)), t.style.off)
+	t.line("%s%s%s", t.style.dim, outside.Sprintf(format, args...), t.style.off)
 }
 
+// line writes a line of ours. What is from outside in it was shown before it came here.
 func (t *Teller) line(format string, args ...any) {
-	t.endLine()
+	t.endText()
 	fmt.Fprintln(t.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
-// print writes a piece of the model's text.
-func (t *Teller) print(s string) {
-	if s = Clean(s); s == "" {
-		return
+// print writes a piece of the model's text, behind the margin.
+func (t *Teller) print(s string) { t.margin(t.text.Next(s)) }
+
+func (t *Teller) margin(s string) {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if !t.midline {
+			b.WriteString(outside.Mark)
+			if line != "\n" {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(line)
+		t.midline = !strings.HasSuffix(line, "\n")
 	}
-	fmt.Fprint(t.w, s)
-	t.midline = !strings.HasSuffix(s, "\n")
+	fmt.Fprint(t.w, b.String())
 }
 
-func (t *Teller) endLine() {
+// endText ends the model's text, and the line that it has begun.
+func (t *Teller) endText() {
+	t.margin(t.text.End())
 	if t.midline {
 		fmt.Fprintln(t.w)
 		t.midline = false

@@ -78,18 +78,18 @@ func TestTeller(t *testing.T) {
 		what []any
 		want string
 	}{
-		{"whole", []any{turn(1), says(1, "Hello.")}, "Hello.\n"},
-		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "Hello.\n"},
-		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "Hello.\n"},
-		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.DeltaVoid, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "Hi\nthe model is asked again\nHello.\n"},
-		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "Hello, \n"},
-		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "Hi\nHello.\n"},
-		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "Hello.\n"},
-		{"early pieces", []any{turn(1), piece(2, "Two."), says(1, "One."), turn(2), says(2, "Two.")}, "One.\nTwo.\n"},
-		{"pieces of the turn after the next", []any{piece(2, "Two "), turn(1), says(1, "One."), piece(2, "words."), turn(2), says(2, "Two words.")}, "One.\nTwo words.\n"},
+		{"whole", []any{turn(1), says(1, "Hello.")}, "│ Hello.\n"},
+		{"pieces", []any{turn(1), piece(1, "Hel"), piece(1, "lo."), says(1, "Hello.")}, "│ Hello.\n"},
+		{"pieces that were lost", []any{turn(1), piece(1, "Hel"), says(1, "Hello.")}, "│ Hello.\n"},
+		{"pieces of another attempt", []any{turn(1), piece(1, "Hi"), live.Event{Type: agent.DeltaVoid, Turn: 1}, piece(1, "Hello."), says(1, "Hello.")}, "│ Hi\nthe model is asked again\n│ Hello.\n"},
+		{"pieces that are not kept", []any{turn(1), piece(1, "Hello, "), says(1, "Hello,")}, "│ Hello, \n"},
+		{"pieces that differ", []any{turn(1), piece(1, "Hi"), says(1, "Hello.")}, "│ Hi\n│ Hello.\n"},
+		{"late pieces", []any{turn(1), says(1, "Hello."), piece(1, "Hello.")}, "│ Hello.\n"},
+		{"early pieces", []any{turn(1), piece(2, "Two."), says(1, "One."), turn(2), says(2, "Two.")}, "│ One.\n│ Two.\n"},
+		{"pieces of the turn after the next", []any{piece(2, "Two "), turn(1), says(1, "One."), piece(2, "words."), turn(2), says(2, "Two words.")}, "│ One.\n│ Two words.\n"},
 		{"a call", []any{turn(1), says(1, "", call("t1.1", "fs_read", `{"path":"a b","from_line":3}`)),
 			noted(agent.CallStarted, 0, "t1.1", "fs_read", ""), noted(agent.CallDone, 1200, "t1.1", "fs_read", agent.CallOK), results(ok)},
-			"→ fs_read path=\"a b\" from_line=3\n  ok 1.2s one two\n"},
+			"→ fs_read from_line=3 path=\"a b\"\n  ok 1.2s one two\n"},
 		{"two calls, one of them long", []any{turn(1), says(1, "", call("t1.1", "fs_read", `{}`), call("t1.2", "shell_run", `{}`)),
 			noted(agent.CallStarted, 0, "t1.1", "fs_read", ""), noted(agent.CallStarted, 0, "t1.2", "shell_run", ""),
 			noted(agent.CallDone, 5, "t1.1", "fs_read", agent.CallOK), "time passes",
@@ -99,7 +99,8 @@ func TestTeller(t *testing.T) {
 		{"a call that is not made", []any{turn(1), says(1, "", call("t1.1", "fly", `{"to":"Rome"}`)),
 			results(agent.ToolResult{Call: "t1.1", Tool: "fly", Status: agent.CallRejected, Text: "Tool not found: fly."})},
 			"→ fly to=\"Rome\"\n  rejected Tool not found: fly.\n"},
-		{"what would steer a terminal", []any{turn(1), piece(1, "\x1b[2Jred\u202e"), says(1, "\x1b[2Jred\u202e")}, "[2Jred\n"},
+		{"what would steer a terminal", []any{turn(1), piece(1, "\x1b[2Jred\u202e"), says(1, "\x1b[2Jred\u202e")}, "│ \\u001b[2Jred\\u202e\n"},
+		{"what would be a line of ours", []any{turn(1), piece(1, "Done.\n\nq-2, approval: Run p"), piece(1, "аy?\n"), says(1, "Done.\n\nq-2, approval: Run pаy?\n")}, "│ Done.\n│\n│ q-2, approval: Run p\\u0430y?\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, told(story.Options{}, tt.what...)) })
@@ -112,10 +113,10 @@ func TestEnd(t *testing.T) {
 		Started: begin, Ended: begin.Add(2340 * time.Millisecond), Output: json.RawMessage(`{"kind":"bug"}`),
 		Tools: []agent.ToolCount{{Calls: 3, OK: 2, Failed: 1}},
 	}
-	require.Equal(t, "Done.\n{\n  \"kind\": \"bug\"\n}\ncompleted · 1 turn, 3 calls (1 not ok) · 2.3s · 12,345 tokens in, 7 out · $0.0045\n", told(story.Options{}, o))
+	require.Equal(t, "│ Done.\n│ {\n│   \"kind\": \"bug\"\n│ }\ncompleted · 1 turn, 3 calls (1 not ok) · 2.3s · 12,345 tokens in, 7 out · $0.0045\n", told(story.Options{}, o))
 	require.Equal(t, 1, strings.Count(told(story.Options{}, turn(1), says(1, "Done."), o), "Done."), "told once")
 	both := &agent.Outcome{Status: agent.Completed, Text: `{"kind":"a && b"}`, Output: json.RawMessage(`{"kind":"a \u0026\u0026 b"}`)}
-	require.Equal(t, "{\"kind\":\"a && b\"}\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(story.Options{}, says(1, both.Text), both))
+	require.Equal(t, "│ {\"kind\":\"a && b\"}\ncompleted · 0 turns · 0 tokens in, 0 out\n", told(story.Options{}, says(1, both.Text), both))
 	require.Equal(t, "{\n  \"kind\": \"a && b\"\n}", story.Output(both.Output))
 	colored := told(story.Options{Color: true}, o)
 	require.Contains(t, colored, "\x1b[32mcompleted")
@@ -125,7 +126,7 @@ func TestEnd(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	long := `{"content":"` + strings.Repeat("x", 200) + `","n":{"a":[1, 2]}}`
-	require.Equal(t, `content="`+strings.Repeat("x", 58)+`… n={"a":[1, 2]}`, story.Arguments(call("", "t", long)))
+	require.Equal(t, `content="`+strings.Repeat("x", 52)+`…(+149) n={"a": [1, 2]}`, story.Arguments(call("", "t", long)))
 	require.Equal(t, `command="a && b > c"`, story.Arguments(call("", "t", `{"command":"a \u0026\u0026 b \u003e c"}`)))
 	require.Equal(t, "half a {", story.Arguments(agent.ToolCall{Malformed: "half a\n{"}))
 	require.Equal(t, "", story.Arguments(call("", "t", "{}")))
@@ -140,7 +141,7 @@ func TestMoney(t *testing.T) {
 // Who joins in the middle of a turn is told what the model says from there on, and nothing
 // that was answered before.
 func TestJoin(t *testing.T) {
-	for asked, want := range map[bool]string{true: "Once upon a time\n", false: ""} {
+	for asked, want := range map[bool]string{true: "│ Once upon a time\n", false: ""} {
 		var b strings.Builder
 		to := story.New(&b, story.Options{})
 		to.Join(2, asked)

@@ -6,58 +6,28 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
 )
-
-// Clean takes what could steer a terminal out of a text that a model or a tool
-// wrote: control characters but for newline and tab, and marks that turn the
-// direction of writing.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// Line is a text on one line of at most so many characters, and of one at least.
-func Line(s string, most int) string {
-	most = max(most, 1)
-	s = strings.Join(strings.Fields(Clean(s)), " ")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
 
 // maxArgument bounds one argument of a call on its line.
 const maxArgument = 60
 
-// Arguments writes a call's arguments on one line: path="main.go" lines=20.
+// Arguments writes a call's arguments on one line, by their names: lines=20 path="main.go".
 func Arguments(c agent.ToolCall) string {
 	if c.Malformed != "" {
-		return Line(c.Malformed, maxArgument)
+		return outside.Line(c.Malformed, maxArgument)
 	}
-	d := json.NewDecoder(bytes.NewReader(agent.Plain(c.Arguments)))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return Line(string(c.Arguments), maxArgument)
+	list, ok := outside.Fields(c.Arguments)
+	if !ok {
+		return outside.Line(string(c.Arguments), maxArgument)
 	}
 	var fields []string
-	for d.More() {
-		var value json.RawMessage
-		key, err := d.Token()
-		if err != nil || d.Decode(&value) != nil {
-			break
-		}
-		fields = append(fields, fmt.Sprintf("%v=%s", key, Line(string(value), maxArgument)))
+	for _, f := range list {
+		fields = append(fields, outside.Cut(f.Key, maxArgument)+"="+outside.Cut(f.Value, maxArgument))
 	}
-	return Clean(strings.Join(fields, " "))
+	return strings.Join(fields, " ")
 }
 
 // Took writes a time that something took with as many digits as matter.
@@ -107,7 +77,7 @@ func Summary(o *agent.Outcome) string {
 	case o.Suspension != nil:
 		parts[0] += fmt.Sprintf(" (%s): %s", o.Suspension.ID, Waits(o.Suspension))
 	case o.Status != agent.Completed && o.Reason != "":
-		parts[0] += " (" + o.Reason + ")"
+		parts[0] += " (" + outside.Line(o.Reason, maxAsked) + ")"
 	}
 	parts = append(parts, Count(o.Turns, "turn")+calls(o.Tools))
 	if took := o.Ended.Sub(o.Started); took > 0 && !o.Started.IsZero() {

@@ -1,0 +1,107 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Kind says what an entry tells of. The set is open.
+type Kind string
+
+const (
+	// Opened begins a process's entries. It tells that the ones before are whole.
+	Opened Kind = "opened"
+	// Closed ends a process's entries.
+	Closed Kind = "closed"
+	// Alive is written once in [Every] by a process that has nothing else to tell.
+	Alive Kind = "alive"
+	// Verb is a verb that a run was told, and whether it took it.
+	Verb Kind = "verb"
+	// Happened is an event of a run: its type is in Event.
+	Happened Kind = "event"
+	// KeyUsed is a use of a key: a token, an export, an import, a rewriting of the store.
+	KeyUsed Kind = "key"
+	// Policy is the agents that a worker has, and the digest of its agents file.
+	Policy Kind = "policy"
+	// Mended tells how much of a half-written line was taken away: its writer was killed.
+	Mended Kind = "mended"
+)
+
+// Entry is one thing that is recorded. Only Kind is required; what does not apply is empty.
+// N, Time, Prev and Sig are the record's own. It has no text of a
+// model or a person, no argument and no token: the session's log has these, under Seq.
+type Entry struct {
+	V         int        `json:"v"`
+	N         int64      `json:"n"` // from 1, without a gap
+	Time      time.Time  `json:"time"`
+	Kind      Kind       `json:"kind"`
+	What      string     `json:"what,omitempty"` // the verb, the use of a key, the command
+	Event     string     `json:"event,omitempty"`
+	Session   string     `json:"session,omitempty"`
+	Run       string     `json:"run,omitempty"`
+	Agent     string     `json:"agent,omitempty"`
+	Seq       int64      `json:"seq,omitempty"`       // the event's number in the session's log
+	ID        string     `json:"id,omitempty"`        // the verb's: equal where it came twice
+	By        string     `json:"by,omitempty"`        // a claim
+	Principal string     `json:"principal,omitempty"` // who a token names, or a rule
+	Request   string     `json:"request,omitempty"`
+	Digest    string     `json:"digest,omitempty"` // of arguments, a file, an export
+	Tool      string     `json:"tool,omitempty"`
+	Outcome   string     `json:"outcome,omitempty"`
+	Code      agent.Code `json:"code,omitempty"` // why it was refused
+	Key       string     `json:"key,omitempty"`  // a key's id, never the key
+	Process   string     `json:"process,omitempty"`
+	Count     int64      `json:"count,omitempty"`
+	Prev      string     `json:"prev"` // the SHA-256 of the line before, in hex
+	Sig       string     `json:"sig,omitempty"`
+}
+
+// maxText bounds each text of an entry that somebody else chose, in bytes.
+const maxText = 1000
+
+// first is the Prev of a record's first line.
+var first = hex.EncodeToString(make([]byte, sha256.Size))
+
+// seal makes an entry its line, with the newline.
+func (e Entry) seal(key ed25519.PrivateKey) ([]byte, error) {
+	for _, text := range []*string{&e.What, &e.ID, &e.By, &e.Principal, &e.Request, &e.Outcome, &e.Tool, &e.Session} {
+		if len(*text) > maxText {
+			*text = string(bytes.ToValidUTF8([]byte((*text)[:maxText]), nil)) + "…"
+		}
+	}
+	e.Sig = ""
+	unsigned, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	sig := base64.StdEncoding.EncodeToString(ed25519.Sign(key, unsigned))
+	return append(append(unsigned[:len(unsigned)-1], `,"sig":"`+sig+`"}`...), '\n'), nil
+}
+
+// open reads a line, without its newline, and checks its signature.
+func open(line []byte, key ed25519.PublicKey) (e Entry, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, agent.Errorf(agent.BadSignature, "it is not JSON: %w", err)
+	}
+	at := bytes.LastIndex(line, []byte(`,"sig":"`))
+	if at < 0 {
+		return e, agent.Errorf(agent.BadSignature, "it is not signed")
+	}
+	sig, err := base64.StdEncoding.DecodeString(e.Sig)
+	if err != nil || string(line[at:]) != `,"sig":"`+e.Sig+`"}` || !ed25519.Verify(key, append(bytes.Clone(line[:at]), '}'), sig) {
+		return e, agent.Errorf(agent.BadSignature, "its signature is not of this key, or the line was changed")
+	}
+	return e, nil
+}
+
+func digest(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Head is an entry's number and the digest of its line, N:SHA256. Kept where the record's
+// writer can't reach, it proves later that the record up to there is the same.
+type Head struct {
+	N      int64
+	Digest string
+}
+
+// String implements [fmt.Stringer].
+func (h Head) String() string { return fmt.Sprintf("%d:%s", h.N, h.Digest) }
+
+// ParseHead reads N:SHA256. Its errors are [agent.InvalidInput].
+func ParseHead(s string) (Head, error) {
+	n, digest, ok := strings.Cut(s, ":")
+	h := Head{Digest: digest}
+	var err error
+	if h.N, err = strconv.ParseInt(n, 10, 64); !ok || err != nil || h.N < 1 || len(digest) != len(first) {
+		return h, agent.Errorf(agent.InvalidInput, "head %.100q: use N:SHA256, as fermata audit verify prints it", s)
+	}
+	return h, nil
+}
+
+// Report is what a record was found to be.
+type Report struct {
+	Entries int64
+	Head    Head
+	Begun   time.Time // the first entry's time
+	Last    time.Time // the last one's
+	// Open is how many processes have begun and not ended by the record's end. Each
+	// writes at least every [Every]: if Last is longer ago, they were killed, or the
+	// record's end was cut off.
+	Open int
+}
+
+// maxLine bounds a line, in bytes.
+const maxLine = 64 << 10
+
+// Verify reads a record to its end and proves it whole: every line signed with the key, none
+// missing, changed, doubled or in another place. heads are such as were kept elsewhere, and
+// must be in it. Its errors name the line, and are [agent.BadSignature];
+// the report has what was whole before.
+func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, err error) {
+	lines := bufio.NewReaderSize(record, maxLine)
+	open := map[string]bool{}
+	prev := first
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case err == io.EOF && len(line) == 0:
+			return r.end(open, heads)
+		case errors.Is(err, bufio.ErrBufferFull):
+			return r, damage(r, agent.Errorf(agent.BadSignature, "it is longer than %d bytes", maxLine))
+		case err == io.EOF:
+			return r, damage(r, agent.Errorf(agent.BadSignature, "it is not whole: its writer was killed, and none has written since; or the record was cut off there"))
+		case err != nil:
+			return r, fmt.Errorf("reading the record: %w", err)
+		}
+		e, err := r.next(bytes.TrimSuffix(line, []byte("\n")), key, prev)
+		if err != nil {
+			return r, damage(r, err)
+		}
+		prev = digest(line)
+		r.Entries, r.Last, r.Head = e.N, e.Time, Head{e.N, prev}
+		if e.N == 1 {
+			r.Begun = e.Time
+		}
+		switch e.Kind {
+		case Opened:
+			open[e.Process] = true
+		case Closed:
+			delete(open, e.Process)
+		}
+		for _, h := range heads {
+			if h.N == e.N && h.Digest != prev {
+				return r, agent.Errorf(agent.BadSignature, "entry %d is another one than the head that was kept: the record was written anew", e.N)
+			}
+		}
+	}
+}
+
+// next reads a line that must follow on what was read.
+func (r Report) next(line []byte, key ed25519.PublicKey, prev string) (Entry, error) {
+	e, err := open(line, key)
+	switch {
+	case err != nil:
+		return e, err
+	case e.N != r.Entries+1:
+		return e, agent.Errorf(agent.BadSignature, "it is entry %d: entries are missing, doubled or in another order", e.N)
+	case e.Prev != prev:
+		return e, agent.Errorf(agent.BadSignature, "it does not follow on the line before it, which is another one")
+	}
+	return e, nil
+}
+
+func (r Report) end(open map[string]bool, heads []Head) (Report, error) {
+	r.Open = len(open)
+	for _, h := range heads {
+		if h.N > r.Entries {
+			return r, agent.Errorf(agent.BadSignature, "the record ends with entry %d, and the head that was kept is entry %d: its end was cut off", r.Entries, h.N)
+		}
+	}
+	return r, nil
+}
+
+func damage(r Report, err error) error {
+	return agent.Errorf(agent.CodeOf(err), "line %d of the audit: %w", r.Entries+1, err)
+}

@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/fermata-agents/fermata/agent"
+)
+
+// Every is how often a process writes at least: a record that ends longer ago, with a
+// process open, was cut off, or the process was killed.
+const Every = 10 * time.Minute
+
+// Writer adds to a record. All processes of a machine may add to one file, and take turns.
+// It is used by many goroutines.
+type Writer struct {
+	path    string
+	key     ed25519.PrivateKey
+	process string
+	stop    chan struct{}
+	stopped sync.WaitGroup
+
+	mu    sync.Mutex
+	known place // where this process saw the record end
+}
+
+// place is an end of a record.
+type place struct {
+	size   int64
+	n      int64
+	digest string
+}
+
+// Open begins to add to the record in a file, which is made where it is not there, and tells
+// so in it. Its errors are [agent.NotWritten], and [agent.BadSignature] where the record's
+// last line is not of this key: keep that file, and name another.
+func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
+	host, _ := os.Hostname()
+	w := &Writer{path: path, key: key, stop: make(chan struct{}), process: host + "/" + strconv.Itoa(os.Getpid()) + "/" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, notWritten(path, err)
+	}
+	if err := w.Add(Entry{Kind: Opened, What: what}); err != nil {
+		return nil, err
+	}
+	w.stopped.Go(w.live)
+	return w, nil
+}
+
+// live tells now and then that the process goes on.
+func (w *Writer) live() {
+	t := time.NewTicker(Every)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			_ = w.Add(Entry{Kind: Alive}) // who adds next is told what is wrong
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+// Close tells that this process adds no more.
+func (w *Writer) Close() error {
+	close(w.stop)
+	w.stopped.Wait()
+	return w.Add(Entry{Kind: Closed})
+}
+
+// Add writes entries, in their order. They are on disk when it returns nil. Its errors are
+// [agent.NotWritten]: then nobody knows whether they are.
+func (w *Writer) Add(entries ...Entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lock := flock.New(w.path + ".lock")
+	if err := lock.Lock(); err != nil {
+		return notWritten(w.path, err)
+	}
+	defer lock.Close()
+	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return notWritten(w.path, err)
+	}
+	err = w.append(f, entries)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return notWritten(w.path, err)
+	}
+	return nil
+}
+
+func notWritten(path string, err error) error {
+	if errors.Is(err, agent.BadSignature) {
+		return err
+	}
+	return agent.Errorf(agent.NotWritten, "the audit in %s can't be written: %w", path, err)
+}
+
+func (w *Writer) append(f *os.File, entries []Entry) error {
+	at, half, err := w.end(f)
+	if err != nil {
+		return err
+	}
+	if half > 0 {
+		if err := f.Truncate(at.size); err != nil {
+			return err
+		}
+		entries = append([]Entry{{Kind: Mended, Count: half}}, entries...)
+	}
+	var lines []byte
+	for _, e := range entries {
+		at.n++
+		e.V, e.N, e.Prev, e.Time, e.Process = agent.Version, at.n, at.digest, time.Now().UTC(), w.process
+		line, err := e.seal(w.key)
+		if err != nil {
+			return err
+		}
+		at.digest = digest(line)
+		lines = append(lines, line...)
+	}
+	if _, err := f.Write(lines); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	at.size += int64(len(lines))
+	w.known = at
+	return nil
+}
+
+// end finds the record's end, and how many bytes of a half-written line are behind it. A
+// record that is shorter than this process knew was cut: the next entry then has the number
+// that it would have had, so that the gap shows.
+func (w *Writer) end(f *os.File) (at place, half int64, err error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return at, 0, err
+	case info.Size() == w.known.size && w.known.n > 0:
+		return w.known, 0, nil
+	case info.Size() < w.known.size:
+		return place{info.Size(), w.known.n, w.known.digest}, 0, nil
+	case info.Size() == 0:
+		return place{digest: first}, 0, nil
+	}
+	tail := make([]byte, min(info.Size(), 2*maxLine))
+	if _, err := f.ReadAt(tail, info.Size()-int64(len(tail))); err != nil && err != io.EOF {
+		return at, 0, err
+	}
+	whole := tail[:bytes.LastIndexByte(tail, '\n')+1]
+	at.size, half = info.Size()-int64(len(tail)-len(whole)), int64(len(tail)-len(whole))
+	if len(whole) == 0 {
+		if int64(len(tail)) < info.Size() {
+			return at, 0, fmt.Errorf("its last line is longer than %d bytes", maxLine)
+		}
+		at.digest = first
+		return at, half, nil
+	}
+	last := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
+	e, err := open(bytes.TrimSuffix(last, []byte("\n")), w.key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return at, 0, agent.Errorf(agent.BadSignature, "the audit in %s ends with a line that is not of this key: keep that file, and name another: %w", w.path, err)
+	}
+	at.n, at.digest = e.N, digest(last)
+	return at, half, nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/audit"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
+	"github.com/fermata-agents/fermata/observe"
+)
+
+// What the audit is written to, and signed with.
+const (
+	auditVariable    = "FERMATA_AUDIT"
+	auditKeyVariable = "FERMATA_AUDIT_KEY_FILE"
+)
+
+// maxKeyFile bounds a file with a key in PEM, in bytes.
+const maxKeyFile = 16 << 10
+
+// record is the audit that this process adds to; nil where none is named.
+func (c *cli) record() (*audit.Writer, error) {
+	path, keyFile := os.Getenv(auditVariable), os.Getenv(auditKeyVariable)
+	switch {
+	case c.audit != nil || path == "" && keyFile == "":
+		return c.audit, nil
+	case path == "" || keyFile == "":
+		return nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable)
+	}
+	text, err := readFile(keyFile, maxKeyFile)
+	if err != nil {
+		return nil, agent.Errorf(agent.NotSetUp, "the audit's key can't be read: %w", err)
+	}
+	key, err := audit.PrivateKey(text)
+	if err != nil {
+		return nil, agent.Errorf(agent.NotSetUp, "the audit's key in %s: %w", keyFile, err)
+	}
+	c.audit, err = audit.Open(path, key, version())
+	return c.audit, err
+}
+
+// recordKey records that a key is about to be used. A use that can't be recorded is refused.
+func (c *cli) recordKey(e audit.Entry) error {
+	w, err := c.record()
+	if w == nil || err != nil {
+		return err
+	}
+	e.Kind, e.By = audit.KeyUsed, whoami()
+	return w.Add(e)
+}
+
+// auditOf is what a worker for an agents file records with, nil for no audit. It begins with
+// what agents the worker has: their names, and the digest of the file with their rules.
+func (c *cli) auditOf(f *agentsfile.File) (observe.Auditor, error) {
+	w, err := c.record()
+	if w == nil || err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(f.Path)
+	if err != nil {
+		return nil, agent.Errorf(agent.InvalidInput, "the agents file can't be read: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	var names []string
+	for _, def := range f.Agents {
+		names = append(names, def.Name)
+	}
+	return auditor{w}, w.Add(audit.Entry{Kind: audit.Policy, What: filepath.Base(f.Path), Agent: strings.Join(names, ","), Digest: hex.EncodeToString(sum[:])})
+}
+
+// auditor records what runs are told, and what becomes of what they ask.
+type auditor struct{ w *audit.Writer }
+
+// Told implements [observe.Auditor].
+func (a auditor) Told(t observe.Told) error {
+	var said struct {
+		ID, By, Request, Digest string
+		Answers                 []struct{ Request string }
+	}
+	_ = json.Unmarshal(t.Data, &said) // what can't be read is refused
+	e := audit.Entry{
+		Kind: audit.Verb, What: string(t.Verb), Session: t.Session, Run: t.Run, Agent: t.Agent, ID: said.ID, By: said.By,
+		Request: said.Request, Digest: said.Digest, Principal: strings.Join(t.Principals, ","), Outcome: "accepted",
+	}
+	for i, one := range said.Answers {
+		if i > 0 {
+			e.Request += ","
+		}
+		e.Request += one.Request
+	}
+	if e.ID == "" {
+		e.ID = t.ID
+	}
+	switch {
+	case t.Refused != nil:
+		e.Outcome, e.Code = "refused", agent.CodeOf(t.Refused)
+	case t.Signal:
+		e.Outcome = "signalled"
+	}
+	return a.w.Add(e)
+}
+
+// Happened implements [observe.Auditor].
+func (a auditor) Happened(s observe.Seen) error {
+	e := audit.Entry{Kind: audit.Happened, Event: string(s.Event.Type), Session: s.Session, Run: s.Run, Agent: s.Agent, Seq: s.Event.Seq}
+	switch at := s.Event; at.Type {
+	case agent.RunStarted, agent.RunForked, agent.ToolsChanged, agent.LimitExtended:
+		e.Outcome = string(at.Extended)
+	case agent.RunCompleted, agent.RunFailed, agent.RunCancelled, agent.RunStopped:
+		if at.Outcome != nil && at.Outcome.Error != nil {
+			e.Code = at.Outcome.Error.Code
+		}
+	case agent.HoldLaid, agent.HoldLifted:
+		if at.Hold != nil {
+			e.What, e.By = string(at.Hold.Verb), at.Hold.By
+		}
+	case agent.RunResumed:
+		if at.Resumed != nil {
+			e.Outcome, e.By = string(at.Resumed.Cause), at.Resumed.By
+		}
+	case agent.RequestOpened:
+		if q := at.Request; q != nil {
+			e.Request, e.What, e.Digest, e.Principal = q.ID, string(q.Type), q.Digest, strings.Join(q.Approvers, ",")
+			if q.Call != nil {
+				e.Tool = q.Call.Tool
+			}
+		}
+	case agent.RequestAnswered, agent.RequestExpired, agent.RequestPassed:
+		if at.Answer != nil {
+			e.Request, e.Outcome, e.By, e.Principal = at.Answer.Request, at.Answer.Decision, at.Answer.By, at.Answer.Approver
+		}
+	case agent.CallApproved, agent.CallRefused:
+		if at.Call != nil {
+			e.Tool, e.ID = at.Call.Tool, at.Call.Call
+		}
+	case agent.VerbRefused:
+		if r := at.Refusal; r != nil && r.Error != nil {
+			e.What, e.Code = r.Verb, r.Error.Code
+		}
+	default:
+		return nil
+	}
+	return a.w.Add(e)
+}
+
+func (c *cli) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Prove the record of who did what",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.auditVerifyCommand())
+	return cmd
+}
+
+func (c *cli) auditVerifyCommand() *cobra.Command {
+	var publicKey string
+	var heads []string
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Prove an audit whole",
+		Long: `Verify reads an audit to its end and checks that each entry is signed, and that none
+is missing, changed, doubled or moved. It asks nobody and needs the public key alone.
+
+It prints the audit's head. Keep that where the workers can't write: with --head a
+later audit is proved to begin with the same entries, and not to be cut off. Without
+one, a cut shows where a process has begun and not ended, and has not written for
+10 minutes.`,
+		Example: `  fermata audit verify audit.jsonl --public-key audit.pub
+  fermata audit verify audit.jsonl --public-key audit.pub --json | jq -r .head`,
+		Args: wants(1, "the audit's file"),
+		RunE: func(_ *cobra.Command, args []string) error { return c.verifyAudit(args[0], publicKey, heads) },
+	}
+	cmd.Flags().StringVar(&publicKey, "public-key", "", "file with the public key (openssl pkey -in audit.key -pubout)")
+	cmd.Flags().StringArrayVar(&heads, "head", nil, "a head that was kept, N:SHA256, which must be in it")
+	c.jsonFlag(cmd, "print what was found as one line of JSON")
+	return cmd
+}
+
+// auditLine is the output of audit verify --json.
+type auditLine struct {
+	V       int       `json:"v"`
+	Entries int64     `json:"entries"`
+	Head    string    `json:"head"`
+	Begun   time.Time `json:"begun"`
+	Last    time.Time `json:"last"`
+	Open    int       `json:"open"`
+	// Silent tells that a process is open which has not written for too long.
+	Silent bool `json:"silent"`
+}
+
+func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
+	if publicKey == "" {
+		return agent.Errorf(agent.InvalidInput, "--public-key is wanted: the file that openssl pkey -in audit.key -pubout has made")
+	}
+	text, err := readFile(publicKey, maxKeyFile)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "the public key can't be read: %w", err)
+	}
+	key, err := audit.PublicKey(text)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "the public key in %s: %w", publicKey, err)
+	}
+	var kept []audit.Head
+	for _, one := range heads {
+		h, err := audit.ParseHead(one)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, h)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return agent.Errorf(agent.InvalidInput, "the audit can't be read: %w", err)
+	}
+	defer f.Close()
+	r, err := audit.Verify(f, key, kept...)
+	if err != nil {
+		return err
+	}
+	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, r.Open > 0 && time.Since(r.Last) > 2*audit.Every}
+	if c.json {
+		c.line(found)
+	} else {
+		c.tellAudit(found)
+	}
+	if found.Silent {
+		return ended(1)
+	}
+	return nil
+}
+
+func (c *cli) tellAudit(l auditLine) {
+	t := c.table()
+	t.field("whole", "%s", story.Count(int(l.Entries), "line"))
+	if l.Entries > 0 {
+		t.field("from", "%s", clock(l.Begun))
+		t.field("to", "%s", clock(l.Last))
+		t.field("head", "%s", outside.Name(l.Head))
+	}
+	t.field("open", "%s", story.Count(l.Open, "writer"))
+	t.flush()
+	if l.Silent {
+		c.note("a process began and has written nothing since %s: it was killed, or the audit's end was cut off", clock(l.Last))
+	}
+}

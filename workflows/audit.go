@@ -1,0 +1,84 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/durable"
+	"github.com/fermata-agents/fermata/observe"
+	"github.com/fermata-agents/fermata/signals"
+)
+
+// audited records what becomes of a verb that comes by update, and returns that. It runs in
+// validators only: before the verb is recorded or takes effect, and in no replay. So a verb
+// that can't be recorded is refused.
+func (r *run) audited(ctx workflow.Context, verb agent.Verb, data []byte, refused error) error {
+	if r.shell.Audit == nil {
+		return refused
+	}
+	told := r.toldOf(verb, data)
+	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil {
+		told.ID = info.ID
+	}
+	if refused != nil {
+		told.Refused = durable.Arrive(refused)
+	}
+	if err := r.shell.Audit.Told(told); err != nil && refused == nil { //workflowcheck:ignore a validator's refusal is not recorded
+		return durable.Failure(agent.Errorf(agent.NotWritten, "%s refused: %w", verb, err), nil)
+	}
+	return refused
+}
+
+// auditLate records that a verb was refused after all, which waited until the run knew what
+// it is made of.
+func (r *run) auditLate(verb agent.Verb, data []byte, err error) {
+	if err == nil || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
+		return
+	}
+	told := r.toldOf(verb, data)
+	told.Refused = durable.Arrive(err)
+	r.recorded(r.shell.Audit.Told(told)) //workflowcheck:ignore the run goes on only if it is recorded
+}
+
+// recorded fails the task where an entry could not be written: the server has it done again.
+func (r *run) recorded(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// auditSignal records a verb that came as a signal.
+func (r *run) auditSignal(s signal, between bool) {
+	if between || r.shell.Audit == nil || workflow.IsReplaying(r.ctx) {
+		return
+	}
+	told := r.toldOf(agent.Verb(s.name), s.data)
+	told.Signal = true
+	r.recorded(r.shell.Audit.Told(told)) //workflowcheck:ignore the run goes on only if it is recorded
+}
+
+func (r *run) toldOf(verb agent.Verb, data []byte) observe.Told {
+	told := observe.Told{Session: r.state.Session, Run: r.state.Run, Verb: verb, Data: data}
+	if info := workflow.GetInfo(r.ctx); told.Session == "" {
+		told.Session = info.WorkflowExecution.ID
+	}
+	if r.state.Spec != nil {
+		told.Agent = r.state.Spec.Name
+	}
+	if command, bad := signals.DecodeAt(r.revision, verb, data); bad == nil {
+		for _, proof := range proofs(command) {
+			told.Principals = append(told.Principals, proof.Principal)
+		}
+	}
+	return told
+}
+
+// saw tells of an event that a step has brought.
+func (r *run) saw(seen observe.Seen) {
+	if r.shell.Observer != nil {
+		r.shell.Observer.Saw(seen) //workflowcheck:ignore nothing that the run sees comes of it
+	}
+	if r.shell.Audit != nil {
+		r.recorded(r.shell.Audit.Happened(seen)) //workflowcheck:ignore the run goes on only if it is recorded
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/fermata-agents/fermata/agent"
 	fermata "github.com/fermata-agents/fermata/client"
 	"github.com/fermata-agents/fermata/keyring"
 )
@@ -52,6 +54,19 @@ func TestCodecServer(t *testing.T) {
 	require.NoError(t, r.Body.Close())
 	require.Equal(t, http.StatusNoContent, r.StatusCode)
 	require.Equal(t, "*", r.Header.Get("Access-Control-Allow-Origin"))
+}
+
+func TestPlainUntil(t *testing.T) {
+	for text, want := range map[string]time.Time{"": {}, "2026-12-01T08:00:00Z": time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), always: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		t.Setenv(plainVariable, text)
+		got, err := plainUntil()
+		require.NoError(t, err, text)
+		require.True(t, want.Equal(got), text)
+	}
+	t.Setenv(plainVariable, "tomorrow")
+	_, err := plainUntil()
+	require.ErrorIs(t, err, agent.InvalidInput)
+	require.ErrorContains(t, err, plainVariable)
 }
 
 func TestCodecKey(t *testing.T) {

@@ -47,8 +47,6 @@ func (c Codec) hide(request any) {
 		}
 	case *workflowservice.ListWorkflowExecutionsRequest:
 		r.Query = c.hideInQuery(r.GetQuery())
-	case *workflowservice.ScanWorkflowExecutionsRequest:
-		r.Query = c.hideInQuery(r.GetQuery())
 	case *workflowservice.CountWorkflowExecutionsRequest:
 		r.Query = c.hideInQuery(r.GetQuery())
 	}

@@ -1,0 +1,47 @@
+package loop
+
+import (
+	"slices"
+	"time"
+)
+
+// lookDue is when the run looks after children that may have ended without a report; zero if
+// there are none.
+func (c Children) lookDue() time.Time {
+	if !slices.ContainsFunc(c.List, func(one Child) bool { return one.Alone && one.live() }) {
+		return time.Time{}
+	}
+	return c.LookAt
+}
+
+// lookSoon lets the run look again soon, whatever a look finds that is under way.
+func (c *Children) lookSoon(at time.Time) { c.LookAt = at.Add(leaseFirst) }
+
+// looked sets when to look again, ever more seldom.
+func (c *Children) looked(began, at time.Time) {
+	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
+}
+
+// lookAfter asks for the children that may have ended without a report.
+func (s *step) lookAfter() {
+	for _, c := range s.Children.List {
+		if c.Alone && c.live() {
+			s.do(LookAfter{Session: c.Session, Run: c.Run})
+		}
+	}
+	s.Children.looked(s.Origin.Started, s.At)
+}
+
+// endTold looks after a child that says that it has ended: a signal may be forged, and
+// Temporal is asked how the run ended that this one has started. Of a child that began in
+// this execution Temporal tells by itself.
+func (s *step) endTold(i int) error {
+	c := &s.Children.List[i]
+	if !c.Alone || c.Ending {
+		return s.refuse("the end of %s is looked for already", c.Session)
+	}
+	c.Ending = true
+	s.Children.lookSoon(s.At)
+	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
+	return nil
+}

@@ -105,6 +105,8 @@ type Spec struct {
 	V int `json:"v"`
 	Definition
 	Toolset []ToolSpec `json:"toolset,omitempty"`
+	// Policy is what of the worker's is about the agent, as it was when the run began.
+	Policy Policy `json:"policy,omitempty"`
 	// Price is the model's, zero where it is unknown.
 	Price Price `json:"price,omitzero"`
 	// Unpriced are the fallbacks whose price was not known when the run began.

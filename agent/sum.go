@@ -26,6 +26,20 @@ func SumOf(c Command) string {
 	return sum(string(c.Verb()), fields)
 }
 
+// VerbsOf lists what a command says: its verb or, of several answers, that of each.
+func VerbsOf(c Command) (verbs []Verb) {
+	list, ok := c.(AnswersOrder)
+	if !ok {
+		return []Verb{c.Verb()}
+	}
+	for _, a := range list.Answers {
+		for _, said := range a.said() {
+			verbs = append(verbs, said.Verb())
+		}
+	}
+	return verbs
+}
+
 // said lists what is said to the request.
 func (a AnswerTo) said() (all []Command) {
 	if a.Answer != nil {

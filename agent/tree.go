@@ -12,6 +12,8 @@ type Birth struct {
 	// ancestor that has one, and Rules the ancestors' own, which hold here too.
 	Ceilings [][]string `json:"ceilings,omitempty"`
 	Rules    []Rule     `json:"rules,omitempty"`
+	// Labels are those of the root, by which a policy may bind what is said to the run.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Output is a JSON Schema for the answer; empty means the agent's own.
 	Output []byte `json:"output,omitempty"`
 	// Heard are the holds that the parent has heard of, and Held the ones that

@@ -75,10 +75,17 @@ type Options struct {
 	// Audit records every verb that runs are told, and what comes of it; nil means that only
 	// the sessions' own logs do. What it can't record does not take effect.
 	Audit observe.Auditor
-	// ApprovalKeys prove the approvers that rules name, by the id of the key; without
-	// any, what only an approver may answer can't be answered.
+	// ApprovalKeys verify the tokens of approvers that rules name, and of principals that
+	// Policy names, by the id of the key. They are public, and mint none: that is for whoever
+	// knows who somebody is, with a [signals.Signer]. Without any, what is bound to somebody
+	// can't be said.
 	ApprovalKeys signals.Keys
-	// ExportKeys are what exports of sessions may be signed with, by the id of the
+	// Policy says who may say what to runs; nil binds nothing. Updates are held to that of
+	// the worker which takes them, also of runs that began before. A run records what it
+	// began with: signals are held to that, and updates at a worker that has no policy. A
+	// policy needs ApprovalKeys.
+	Policy agent.Policy
+	// ExportKeys are public keys of who may sign exports of sessions, by the id of the
 	// key; without any, none can be imported. Old keys may stay for as long as what
 	// they signed is to be taken.
 	ExportKeys signals.Keys

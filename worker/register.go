@@ -55,5 +55,5 @@ func (o *Options) register(r Registry, d *activities.Deeds) []interceptor.Worker
 }
 
 func (o *Options) shell(d *activities.Deeds) *workflows.Shell {
-	return &workflows.Shell{Tails: d.Tails, Flights: d.Flights, Keys: o.ApprovalKeys, Build: o.build(), Observer: o.Observer, Audit: o.Audit}
+	return &workflows.Shell{Tails: d.Tails, Flights: d.Flights, Keys: o.ApprovalKeys, Policy: o.Policy, Build: o.build(), Observer: o.Observer, Audit: o.Audit}
 }

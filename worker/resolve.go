@@ -49,8 +49,9 @@ func (o *Options) fit() (*activities.Deeds, error) {
 	if err := o.Daily.Check(); err != nil {
 		faults = append(faults, err)
 	}
+	faults = append(faults, o.checkPolicy()...)
 	for _, def := range o.Agents {
-		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model))...)
+		faults = append(faults, addAgent(d, def, o.modelQueue(def.Model), o.Policy)...)
 	}
 	faults = append(faults, addSubAgents(d)...)
 	faults = append(faults, checkRules(d, o.Agents)...)
@@ -104,7 +105,18 @@ func (o *Options) addTools(d *activities.Deeds) (faults []error) {
 // ownNames are the names of tools that no worker has.
 var ownNames = []string{agent.FinishTool, agent.AskUserTool, agent.ParkTool}
 
-func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string) (faults []error) {
+// checkPolicy refuses a policy that can't be meant, or binds what then nobody could prove.
+func (o *Options) checkPolicy() []error {
+	if err := o.Policy.Check(); err != nil {
+		return []error{err}
+	}
+	if len(o.Policy) > 0 && len(o.ApprovalKeys) == 0 {
+		return []error{agent.Errorf(agent.NotSetUp, "the policy binds verbs to principals, and worker.Options.ApprovalKeys has no key to verify their tokens with").At("policy")}
+	}
+	return nil
+}
+
+func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string, policy agent.Policy) (faults []error) {
 	def = def.WithDefaults()
 	if err := def.Check(); err != nil {
 		return []error{err}
@@ -112,7 +124,7 @@ func addAgent(d *activities.Deeds, def agent.Definition, modelQueue string) (fau
 	if _, twice := d.Agents[def.Name]; twice {
 		return []error{agent.Errorf(agent.InvalidInput, "agent %q is there twice", def.Name).At("agents")}
 	}
-	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, ModelQueue: modelQueue}}
+	a := activities.Agent{Spec: agent.Spec{V: agent.Version, Definition: def, ModelQueue: modelQueue, Policy: policy.For(def.Name)}}
 	m, err := d.Model(def.Model)
 	if err != nil {
 		faults = append(faults, durable.Within("agent "+def.Name, err))

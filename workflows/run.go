@@ -27,6 +27,9 @@ type Shell struct {
 	Flights *activities.Flights
 	// Keys prove approvers; without any no token is good.
 	Keys signals.Keys
+	// Policy binds what is said to runs, also those that began before it; nil means that
+	// each run's own counts.
+	Policy agent.Policy
 	// Build is the version that the query status shows.
 	Build string
 	// Observer hears of what runs do; it may be nil.

@@ -55,7 +55,11 @@ func (r *run) validate(ctx workflow.Context, verb agent.Verb, data []byte) error
 	if bad != nil {
 		return durable.Failure(bad, nil)
 	}
-	if bad := r.checkTokens(ctx, command); bad != nil {
+	bad = r.checkTokens(ctx, command)
+	if bad == nil {
+		bad = r.checkPolicy(command)
+	}
+	if bad != nil {
 		return durable.Failure(bad, nil)
 	}
 	if info := workflow.GetCurrentUpdateInfo(ctx); info != nil && command.Common().ID == "" && len(info.ID) > agent.MaxIDLength {
@@ -123,7 +127,7 @@ func (r *run) saying(ctx workflow.Context, command agent.Command) loop.Said {
 		if in.ID == "" {
 			in.ID = info.ID
 		}
-		in.Proved = proofs(command)
+		in.Vouched, in.Proved = true, proofs(command)
 	}
 	return in
 }
@@ -186,18 +190,16 @@ func (r *run) hear() {
 	}
 }
 
-// shown is a token, and what it has to be good for.
+// shown is a token, which may be empty, and what it has to be good for.
 type shown struct {
 	token string
 	claim signals.Claim
 }
 
-// tokens lists what a command proves who says it with.
-func tokens(command agent.Command) (list []shown) {
+// shows lists what a command says, each with what proves who says it.
+func shows(command agent.Command) (list []shown) {
 	add := func(request string, c agent.Command) {
-		if token := c.Common().Token; token != "" {
-			list = append(list, shown{token, signals.ClaimFor(request, c)})
-		}
+		list = append(list, shown{c.Common().Token, signals.ClaimFor(request, c)})
 	}
 	switch c := command.(type) {
 	case agent.AnswerOrder:
@@ -226,13 +228,37 @@ func tokens(command agent.Command) (list []shown) {
 // checkTokens verifies tokens with this process's keys. It runs in validators
 // only, which no replay runs: what it lets through is recorded.
 func (r *run) checkTokens(ctx workflow.Context, command agent.Command) *agent.Error {
-	for _, t := range tokens(command) {
+	for _, t := range shows(command) {
+		if t.token == "" {
+			continue
+		}
 		t.claim.Session, t.claim.Execution = r.state.Session, r.execution
 		if t.claim.Verb == agent.Approve && t.claim.Digest == "" {
 			t.claim.Digest = r.state.DigestOf(t.claim.Request)
 		}
 		if _, err := r.shell.Keys.Verify(t.token, t.claim, workflow.Now(ctx)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkPolicy refuses what this worker's policy binds to others than those whose tokens were
+// verified; where it has none, that with which the run began counts. It runs in validators
+// only: what it lets through is recorded, and stays so when the policy changes.
+func (r *run) checkPolicy(command agent.Command) *agent.Error {
+	policy := r.shell.Policy.For(r.state.Agent())
+	if r.shell.Policy == nil {
+		policy = r.state.Policy()
+	}
+	if len(policy) > 0 && r.state.Arriving() {
+		e := agent.Errorf(agent.Denied, "the run is being imported, and nobody knows yet to whom a policy binds what is said to it: say it again in a moment")
+		e.Retryable = true
+		return e
+	}
+	for _, t := range shows(command) {
+		if err := policy.Refuses(r.state.Labels(), t.claim.Verb, signals.ClaimOf(t.token).Principal); err != nil {
+			return durable.Within(string(command.Verb())+" refused", err)
 		}
 	}
 	return nil
@@ -252,7 +278,10 @@ func executionOf(info *workflow.Info, handed string) string {
 
 // proofs reads who the tokens of a command name: they were verified before.
 func proofs(command agent.Command) (list []loop.Proof) {
-	for _, t := range tokens(command) {
+	for _, t := range shows(command) {
+		if t.token == "" {
+			continue
+		}
 		is := signals.ClaimOf(t.token)
 		list = append(list, loop.Proof{Request: t.claim.Request, Principal: is.Principal, Nonce: is.Nonce, Expires: is.Expires})
 	}

@@ -46,6 +46,10 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
+	policy, err := c.readPolicy()
+	if err != nil {
+		return nil, err
+	}
 	var holds live.Holds // Temporal's, where there is no broker
 	if far, err := c.ends(s); err != nil {
 		return nil, err
@@ -64,7 +68,7 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 		return nil, err
 	}
 	o := c.inventory(f, kit)
-	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys = transcripts, stopsWithin(patience), sink, holds, keys, exports
+	o.Store, o.Temporal, o.Live, o.Holds, o.ApprovalKeys, o.ExportKeys, o.Policy = transcripts, stopsWithin(patience), sink, holds, keys, exports, policy
 	o.Deployment, o.Build = c.deployment, cmp.Or(c.build, version())
 	if c.exports.observer != nil {
 		o.Observer = c.exports.observer
@@ -78,6 +82,9 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	}
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())
+	}
+	for _, name := range unpoliced(policy, f) {
+		c.slogger().Warn(name, "todo", unpolicedRemedy)
 	}
 	if text := unproven(f); text != "" {
 		c.slogger().Warn(text, "todo", unprovenRemedy)

@@ -40,6 +40,7 @@ Other commands find it by its data directory.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.dev(cmd.Context(), agents, addr) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	c.policyFlag(cmd)
 	cmd.Flags().StringVar(&addr, "addr", "", "loopback address to listen on (default 127.0.0.1:7233, or a free port where that is taken)")
 	c.jsonFlag(cmd, "print one line of JSON when others can come")
 	return cmd
@@ -264,6 +265,7 @@ works once that version was made current.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.work(cmd.Context(), agents) },
 	}
 	cmd.Flags().StringVar(&agents, "agents", "", "agents file (default \"fermata.yaml\" where it is there)")
+	c.policyFlag(cmd)
 	cmd.Flags().StringVar(&c.deployment, "deployment", "", "name of the Worker Deployment that this worker is a version of (default none)")
 	cmd.Flags().StringVar(&c.build, "build", "", "this version, as runs show it (default that of this program)")
 	c.jsonFlag(cmd, "print one line of JSON when it works")

@@ -297,6 +297,7 @@ func (d *doctor) checkAgents() {
 			"name the model under models, with price: {input: …, output: …} for a million tokens")
 	}
 	d.checkApprovers()
+	d.checkPolicy()
 	for _, p := range d.file.PriceTables() {
 		d.found("prices", fine, fmt.Sprintf("of %s, as of %s; name a model under models with a price that is newer", p.Provider, p.AsOf), "")
 	}

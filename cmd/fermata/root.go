@@ -40,6 +40,8 @@ type cli struct {
 	loud bool
 	// deployment and build are the worker's version; empty where it has none of its own.
 	deployment, build string
+	// policy is the file that says who may say what; empty for that of the environment.
+	policy string
 	// kept is the store, once it was opened.
 	kept openedStore
 	lost error // why there is no store; nil if there is one, or nobody has looked

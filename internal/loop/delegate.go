@@ -56,7 +56,7 @@ func (s *step) delegate(i int) {
 		Session: session, Agent: sub.Agent, Task: w.Task, Context: w.Context, Limits: sub.Limits, Background: w.Background,
 		Birth: agent.Birth{
 			Parent: agent.Parent{Session: s.Session, Run: s.Run, Call: c.ID}, Depth: s.Parent.depth() + 1, Background: w.Background,
-			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
+			Ceilings: s.ceilings(sub), Rules: s.Parent.Inherited, Labels: s.Labels(), Output: sub.Output, Heard: s.Holds.Heard, Held: s.Holds.down(),
 			Grant: grant, Levels: s.levels() - 1,
 		},
 	})

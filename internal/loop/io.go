@@ -171,6 +171,9 @@ type (
 		Command agent.Command
 		// ID makes a second arrival harmless; empty where it has none.
 		ID string
+		// Vouched tells that the worker has held it to its policy before it was recorded,
+		// as it does with updates. What is not vouched for proves nothing.
+		Vouched bool
 		// Proved are who the tokens of the command prove to have said it.
 		Proved []Proof
 	}

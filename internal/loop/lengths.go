@@ -104,9 +104,27 @@ func (c Child) inJSON() int {
 func (p Parent) inJSON() int {
 	n := allInJSON(p.Beyond) + rulesInJSON(p.Inherited)
 	if b := p.Birth; b != nil {
+		n += labelsInJSON(b.Labels)
 		n += requestFrame + rulesInJSON(b.Rules) + rawInJSON(b.Output)*2 + len(b.Parent.Session)
 		for _, c := range b.Ceilings {
 			n += postFrame + allInJSON(c)
+		}
+	}
+	return n
+}
+
+func labelsInJSON(labels map[string]string) (n int) {
+	for name, text := range labels { //workflowcheck:ignore a sum has no order
+		n += inJSON(name) + inJSON(text) + 6
+	}
+	return n
+}
+
+func policyInJSON(policy agent.Policy) (n int) {
+	for _, p := range policy {
+		n += verbFrame + allInJSON(p.Agents) + allInJSON(p.Principals) + labelsInJSON(p.Labels)
+		for _, v := range p.Verbs {
+			n += inJSON(v) + 3
 		}
 	}
 	return n
@@ -124,7 +142,7 @@ func rulesInJSON(rules []agent.Rule) (n int) {
 func specInJSON(spec agent.Spec) int {
 	n := 4*requestFrame + inJSON(spec.Instructions) + inJSON(spec.Description) + inJSON(spec.Model) + allInJSON(spec.Fallbacks) + allInJSON(spec.Unpriced) +
 		allInJSON(spec.Tools) + allInJSON(spec.Ceiling) + rulesInJSON(spec.Rules) + inJSON(spec.Nudge) + rawInJSON(spec.Output) + inJSON(spec.Asking.Default) +
-		inJSON(spec.Compaction.Instructions) + inJSON(spec.ModelQueue)
+		inJSON(spec.Compaction.Instructions) + inJSON(spec.ModelQueue) + policyInJSON(spec.Policy)
 	for _, t := range spec.Toolset {
 		n += callFrame/4 + 2*inJSON(t.Name) + allInJSON(t.Secrets)
 		if t.Ask != nil {

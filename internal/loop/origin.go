@@ -29,6 +29,30 @@ type Origin struct {
 	Started time.Time         `json:"started"`
 }
 
+// Labels are those that the run was started with, or the one above it.
+func (s State) Labels() map[string]string {
+	if s.Parent.Birth != nil {
+		return s.Parent.Birth.Labels
+	}
+	return s.Origin.Labels
+}
+
+// Policy is the one with which the run began; none before it is known.
+func (s State) Policy() agent.Policy {
+	if s.Spec == nil {
+		return nil
+	}
+	return s.Spec.Policy
+}
+
+// Agent is the name of the run's agent, or the one that was asked for.
+func (s State) Agent() string { return s.agent() }
+
+// Arriving reports whether the run is one that was imported, and what it was is not known yet.
+func (s State) Arriving() bool {
+	return s.Life == Importing || s.Unwritten() && s.Origin.Start != nil && s.Origin.Start.Import != ""
+}
+
 // asked takes what the run was started with.
 func (o *Origin) asked(start agent.Start, brief string) {
 	o.Start, o.Labels, o.Task, o.Brief = &start, start.Labels, start.Input.Task(), brief

@@ -168,7 +168,25 @@ func (s *step) spend(p Proof) error {
 	return nil
 }
 
+// permitted refuses what nobody has vouched for and the policy binds with which the run
+// began: a signal can't prove who says it. What came as an update was held to the policy
+// that its worker had then; what that decided does not change when the policy does.
+func (s *step) permitted(in Said) error {
+	if in.Vouched {
+		return nil
+	}
+	for _, verb := range agent.VerbsOf(in.Command) {
+		if err := s.Policy().Refuses(s.Labels(), verb, ""); err != nil {
+			return s.refuseAs(err.Code, err.Path, "%s", err.Message)
+		}
+	}
+	return nil
+}
+
 func (s *step) obey(in Said) error {
+	if err := s.permitted(in); err != nil {
+		return err
+	}
 	own := in.proof("")
 	if err := s.spend(own); err != nil {
 		return err

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/model"
+	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/worker"
+)
+
+// What a policy binds is said by its principals alone, who prove it, once a token. Signals
+// prove nothing. A run keeps what it began with where a worker has no policy, and one that
+// has another holds it to that.
+func TestAPolicySaysWhoMaySayWhat(t *testing.T) {
+	t.Parallel()
+	s := on(t, shared(t))
+	t.Cleanup(func() { s.replay(t) })
+	key := newSigner("k1")
+	works := func(policy agent.Policy) *worker.Worker {
+		w, err := worker.New(s.temporal, &worker.Options{
+			TaskQueue: s.queue, Store: s.dir, Logger: zap.NewNop(), Temporal: stopsSoon, ApprovalKeys: key.Keys(), Policy: policy,
+			Agents: []agent.Definition{{Name: "tester", Model: "script", Tools: []string{agent.AskUserTool}}},
+			Models: map[string]model.Model{"script": testsuite.NewScript(testsuite.Reply{Calls: call(agent.AskUserTool, map[string]any{"question": "Where to?"})})},
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Start(t.Context()))
+		t.Cleanup(w.Stop)
+		return w
+	}
+	bound := func(who ...string) agent.Policy {
+		return agent.Policy{{Verbs: []agent.Verb{agent.Pause, agent.Resume, agent.Answer}, Agents: []string{"test*"}, Principals: who}}
+	}
+	w := works(bound("ana"))
+	run := s.begin(t, "go", nil)
+	q := s.suspended(t, run).Requests[0]
+	token := func(who string, verb agent.Verb, request string) string {
+		claim, err := s.Claim(t.Context(), run.Session, verb, request, who)
+		require.NoError(t, err)
+		claim.Expires = time.Now().Add(time.Hour)
+		text, err := key.Mint(claim)
+		require.NoError(t, err)
+		return text
+	}
+	say := func(c agent.Command) error {
+		_, err := signals.Say(t.Context(), s.temporal, run.Session, c)
+		return err
+	}
+	pause := token("ana", agent.Pause, "")
+	for name, c := range map[string]agent.Command{
+		"no token": agent.PauseOrder{Order: agent.Order{By: "ana"}}, "another principal's": agent.PauseOrder{Order: agent.Order{Token: token("bo", agent.Pause, "")}},
+		"an answer": agent.AnswerOrder{Request: q.ID, Text: "Rome"},
+		"several":   agent.AnswersOrder{Answers: []agent.AnswerTo{{Request: q.ID, Answer: &agent.AnswerOrder{Request: q.ID, Text: "Rome"}}}},
+	} {
+		require.ErrorIs(t, say(c), agent.Denied, name)
+	}
+	require.ErrorIs(t, say(agent.ResumeOrder{Order: agent.Order{Token: pause}}), agent.BadSignature, "it is for another verb")
+	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", string(agent.Pause), agent.PauseOrder{Order: agent.Order{Token: pause}}))
+	require.Eventually(t, func() bool {
+		st, err := run.Status(t.Context())
+		return err == nil && len(st.Refused) == 1 && st.Refused[0].Error.Code == agent.Denied
+	}, patience, 10*time.Millisecond, "a signal proves nothing")
+	require.Empty(t, s.suspended(t, run).Held)
+
+	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{ID: "v-1", By: "somebody", Token: pause}}))
+	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{ID: "v-1", By: "somebody", Token: pause}}), "the same, said again")
+	st, err := run.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "ana", st.Suspension.Held[0].By, "what is proved is recorded, and not what is claimed")
+	require.NoError(t, say(agent.ResumeOrder{Order: agent.Order{Token: token("ana", agent.Resume, "")}}))
+	require.ErrorIs(t, say(agent.PauseOrder{Order: agent.Order{Token: pause}}), agent.Spent, "whoever reads the history can't say it again")
+
+	w.Stop()
+	w = works(nil)
+	require.ErrorIs(t, say(agent.PauseOrder{}), agent.Denied, "the run began with a policy")
+	w.Stop()
+	works(bound("bo"))
+	require.ErrorIs(t, say(agent.PauseOrder{Order: agent.Order{Token: token("ana", agent.Pause, "")}}), agent.Denied, "the policy has changed")
+	require.NoError(t, say(agent.PauseOrder{Order: agent.Order{Token: token("bo", agent.Pause, "")}}))
+	require.NoError(t, say(agent.StopOrder{}), "which nothing binds")
+	require.Equal(t, agent.Stopped, s.rest(t, s.ended(t, run)).Status)
+}

@@ -78,7 +78,7 @@ func plain(text string) string {
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
 			b.WriteByte('\n')
 		case r != '\t' && hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b.WriteString(fmt.Sprintf(`\u%04x`, r))
 		default:
 			b.WriteRune(r)
 		}

@@ -133,7 +133,9 @@ func TestAudit(t *testing.T) {
 func TestAnAuditThatCantBeWritten(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	project(b)
+	b.write("fermata.yaml", "agents:\n  reader: {model: \"script:s.yaml\"}\n")
+	b.write("s.yaml", "replies:\n  - {text: Done.}\n")
+	b.write("notes.txt", "")
 	record, _ := audited(b)
 	for _, env := range [][]string{{auditVariable + "="}, {auditKeyVariable + "_FILE="}, {auditKeyVariable + "_FILE=" + b.tmp + "/none"}, {auditVariable + "=" + b.dir + "/notes.txt/x"}} {
 		other := *b

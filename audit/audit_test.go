@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -178,6 +179,19 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorIs(t, err, agent.BadSignature)
 	_, err = audit.Open(filepath.Join(path, "below"), private, "worker")
 	require.ErrorIs(t, err, agent.NotWritten)
+}
+
+// A lock that somebody else keeps holds nothing up for ever.
+func TestALockThatIsKept(t *testing.T) {
+	_, private := keys(t)
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	w, err := audit.Open(path, private, "worker")
+	require.NoError(t, err)
+	lock := flock.New(audit.LockOf(path))
+	require.NoError(t, lock.Lock())
+	require.ErrorIs(t, w.Add(audit.Entry{Kind: audit.Alive}), agent.NotWritten)
+	require.NoError(t, lock.Close())
+	require.NoError(t, w.Close())
 }
 
 func TestKeysInPEM(t *testing.T) {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -20,6 +21,12 @@ import (
 // Every is how often a process writes at least: a record that ends longer ago, with a
 // process open, was cut off, or the process was killed.
 const Every = 10 * time.Minute
+
+// turnWithin is how long a process waits for its turn.
+const turnWithin = 2 * time.Second
+
+// LockOf is the file by which processes take turns to add to a record.
+func LockOf(path string) string { return path + ".lock" }
 
 // Writer adds to a record. All processes of a machine may add to one file, and take turns.
 // It is used by many goroutines.
@@ -83,9 +90,11 @@ func (w *Writer) Close() error {
 func (w *Writer) Add(entries ...Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lock := flock.New(w.path + ".lock")
-	if err := lock.Lock(); err != nil {
-		return notWritten(w.path, err)
+	ctx, cancel := context.WithTimeout(context.Background(), turnWithin)
+	defer cancel()
+	lock := flock.New(LockOf(w.path))
+	if _, err := lock.TryLockContext(ctx, time.Millisecond); err != nil {
+		return notWritten(w.path, fmt.Errorf("another process has its lock: %w", err))
 	}
 	defer lock.Close()
 	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)

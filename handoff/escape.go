@@ -9,7 +9,7 @@ import (
 func bullets(texts []string) string {
 	var lines []string
 	for _, text := range texts {
-		lines = append(lines, "- "+start(inline(text)))
+		lines = append(lines, "- "+Line(text))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -32,6 +32,10 @@ func quote(text string) string {
 func inline(text string) string {
 	return tags(folded(plain(text)))
 }
+
+// Line is a text that is not to be trusted as one line of Markdown: it begins no block, has
+// no HTML and no image, and hides nothing.
+func Line(text string) string { return start(inline(text)) }
 
 // start escapes what would begin a block of Markdown at the start of a line: a
 // heading, a quotation, a list, a rule, a fence, a definition of a link.
@@ -78,7 +82,7 @@ func plain(text string) string {
 		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
 			b.WriteByte('\n')
 		case r != '\t' && hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b.WriteString(fmt.Sprintf(`\u%04x`, r))
 		default:
 			b.WriteRune(r)
 		}

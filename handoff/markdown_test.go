@@ -100,3 +100,10 @@ func TestBriefSaysWhatItIs(t *testing.T) {
 	require.True(t, strings.HasPrefix(text, "This is a handoff from an earlier run, of the agent lead in the session trip-42."))
 	require.True(t, strings.HasSuffix(text, "\n\n"+Markdown(skeleton())))
 }
+
+// What can't be seen, or turns the direction of writing, shows.
+func TestHiddenCharactersShow(t *testing.T) {
+	text := Markdown(agent.Handoff{Agent: "lead", Summary: "a\x1b[2J\u202e\u200b\u009b\ufeffb é 日本語", Decisions: []string{"p\u2066ay"}})
+	require.Contains(t, text, `> a\u001b[2J\u202e\u200b\u009b\ufeffb é 日本語`)
+	require.Contains(t, text, `- p\u2066ay`)
+}

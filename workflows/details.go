@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/handoff"
 )
 
 // details is what Temporal's UI shows of a run that rests or has ended, in Markdown:
@@ -15,7 +16,7 @@ func details(v agent.RunStatus) string {
 	var b []string
 	b = append(b, fmt.Sprintf("**%s** since %s, turn %d\n", v.Status, v.Since.Format(time.RFC3339), v.Turn))
 	if v.Reason != "" {
-		b = append(b, fmt.Sprintf("\n%s\n", v.Reason))
+		b = append(b, fmt.Sprintf("\n%s\n", handoff.Line(v.Reason)))
 	}
 	s := v.Suspension
 	if s == nil {

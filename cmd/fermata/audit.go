@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-agents/fermata/audit"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/outside"
+	"github.com/fermata-agents/fermata/cmd/fermata/internal/secret"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/story"
 	"github.com/fermata-agents/fermata/observe"
 )
@@ -22,7 +23,7 @@ import (
 // What the audit is written to, and signed with.
 const (
 	auditVariable    = "FERMATA_AUDIT"
-	auditKeyVariable = "FERMATA_AUDIT_KEY_FILE"
+	auditKeyVariable = "FERMATA_AUDIT_KEY" // or its file, see [secret.Get]
 )
 
 // maxKeyFile bounds a file with a key in PEM, in bytes.
@@ -30,20 +31,20 @@ const maxKeyFile = 16 << 10
 
 // record is the audit that this process adds to; nil where none is named.
 func (c *cli) record() (*audit.Writer, error) {
-	path, keyFile := os.Getenv(auditVariable), os.Getenv(auditKeyVariable)
+	path, keyed := os.Getenv(auditVariable), secret.IsSet(auditKeyVariable)
 	switch {
-	case c.audit != nil || path == "" && keyFile == "":
+	case c.audit != nil || path == "" && !keyed:
 		return c.audit, nil
-	case path == "" || keyFile == "":
-		return nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable)
+	case path == "" || !keyed:
+		return nil, agent.Errorf(agent.NotSetUp, "an audit needs both: %s names its file, and %s that of the key which signs it (openssl genpkey -algorithm ed25519 -out audit.key)", auditVariable, auditKeyVariable+secret.FileSuffix)
 	}
-	text, err := readFile(keyFile, maxKeyFile)
+	text, err := secret.Get(auditKeyVariable)
 	if err != nil {
 		return nil, agent.Errorf(agent.NotSetUp, "the audit's key can't be read: %w", err)
 	}
-	key, err := audit.PrivateKey(text)
+	key, err := audit.PrivateKey([]byte(text))
 	if err != nil {
-		return nil, agent.Errorf(agent.NotSetUp, "the audit's key in %s: %w", keyFile, err)
+		return nil, agent.Errorf(agent.NotSetUp, "the audit's key: %w", err)
 	}
 	c.audit, err = audit.Open(path, key, version())
 	return c.audit, err

@@ -29,7 +29,7 @@ func audited(b *bench) (record, public string) {
 	record, public = filepath.Join(b.tmp, "audit", "audit.jsonl"), filepath.Join(b.tmp, "audit.pub")
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.tmp, "audit.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	require.NoError(b.t, os.WriteFile(public, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: text}), 0o600))
-	b.env = append(b.env, auditVariable+"="+record, auditKeyVariable+"="+filepath.Join(b.tmp, "audit.key"))
+	b.env = append(b.env, auditVariable+"="+record, auditKeyVariable+"_FILE="+filepath.Join(b.tmp, "audit.key"))
 	for _, p := range []pair{approvalKeys, exportKeys} {
 		b.env = append(b.env, p.public+"="+os.Getenv(p.public), p.private+"="+os.Getenv(p.private))
 	}
@@ -133,9 +133,11 @@ func TestAudit(t *testing.T) {
 func TestAnAuditThatCantBeWritten(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	project(b)
+	b.write("fermata.yaml", "agents:\n  reader: {model: \"script:s.yaml\"}\n")
+	b.write("s.yaml", "replies:\n  - {text: Done.}\n")
+	b.write("notes.txt", "")
 	record, _ := audited(b)
-	for _, env := range [][]string{{auditVariable + "="}, {auditKeyVariable + "="}, {auditKeyVariable + "=" + b.tmp + "/none"}, {auditVariable + "=" + b.dir + "/notes.txt/x"}} {
+	for _, env := range [][]string{{auditVariable + "="}, {auditKeyVariable + "_FILE="}, {auditKeyVariable + "_FILE=" + b.tmp + "/none"}, {auditVariable + "=" + b.dir + "/notes.txt/x"}} {
 		other := *b
 		other.env = append(append([]string{}, b.env...), env...)
 		r := other.run("run", "reader", "Go")
@@ -164,4 +166,17 @@ func TestAVerbThatCantBeRecorded(t *testing.T) {
 	require.NoError(t, os.Remove(record))
 	require.NoError(t, os.Rename(record+".1", record))
 	require.Zero(t, b.run("answer", "s-1", "So", "--request", "q-1", "--wait").exit)
+}
+
+// No tool touches the audit, its lock or its key, from the first start on.
+func TestTheAuditIsTheWorkersOwn(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "key"), nil, 0o600))
+	t.Setenv(auditVariable, filepath.Join(dir, "audit.jsonl"))
+	t.Setenv(auditKeyVariable+"_FILE", filepath.Join(dir, "key"))
+	list, err := newCLI(nil, nil, nil).private()
+	require.NoError(t, err)
+	for _, name := range []string{"audit.jsonl", "audit.jsonl.lock", "key"} {
+		require.Contains(t, list, filepath.Join(dir, name))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-agents/fermata/audit"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -38,6 +39,12 @@ func (c *cli) private() (list []string, err error) {
 	}
 	if !strings.Contains(place, "://") {
 		list = append(list, place)
+	}
+	if record := os.Getenv(auditVariable); record != "" { // it may not be there yet
+		if record, err = filepath.Abs(record); err != nil {
+			return nil, err
+		}
+		list = append(list, record, audit.LockOf(record))
 	}
 	for _, pair := range os.Environ() {
 		name, path, _ := strings.Cut(pair, "=")

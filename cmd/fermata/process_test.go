@@ -16,7 +16,6 @@ import (
 // project is an agents file with agents of several kinds, and their scripts.
 func project(b *bench) {
 	b.write("fermata.yaml", `
-as_root: true
 agents:
   reader: {model: "script:reader.yaml", tools: [fs_read, fs_list]}
   sorter:
@@ -28,6 +27,7 @@ agents:
   claude: {model: anthropic/claude-sonnet-5}
 mcp:
   tickets: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"]}
+as_root: true
 `)
 	b.write("notes.txt", "Call the till.\n")
 	b.write("reader.yaml", `

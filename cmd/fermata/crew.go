@@ -38,16 +38,10 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, err
 	}
-	keys, err := approvalKeys.verifiers()
-	if err != nil {
-		return nil, err
-	}
-	exports, err := exportKeys.verifiers()
-	if err != nil {
-		return nil, err
-	}
+	keys, approving := approvalKeys.verifiers()
+	exports, exporting := exportKeys.verifiers()
 	policy, err := c.readPolicy()
-	if err != nil {
+	if err := errors.Join(approving, exporting, err); err != nil {
 		return nil, err
 	}
 	var holds live.Holds // Temporal's, where there is no broker

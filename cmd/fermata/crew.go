@@ -77,6 +77,18 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if err != nil {
 		return nil, errors.Join(err, kit.Close())
 	}
+	c.warnOfOpenings(f, policy)
+	watching, stop := context.WithCancel(ctx)
+	if err := c.watchDisks(watching, s); err != nil {
+		stop()
+		w.Stop()
+		return nil, errors.Join(err, kit.Close())
+	}
+	return &crew{w, kit, stop}, nil
+}
+
+// warnOfOpenings says what the agents file and the policy leave open.
+func (c *cli) warnOfOpenings(f *agentsfile.File, policy agent.Policy) {
 	for _, name := range unpoliced(policy, f) {
 		c.slogger().Warn(name, "todo", unpolicedRemedy)
 	}
@@ -86,13 +98,6 @@ func (c *cli) hire(ctx context.Context, s *server, f *agentsfile.File, patience 
 	if text := unheld(f); text != "" {
 		c.slogger().Warn(text, "todo", unheldRemedy)
 	}
-	watching, stop := context.WithCancel(ctx)
-	if err := c.watchDisks(watching, s); err != nil {
-		stop()
-		w.Stop()
-		return nil, errors.Join(err, kit.Close())
-	}
-	return &crew{w, kit, stop}, nil
 }
 
 // equip opens what the agents of a file work with, unless it is not safe to have.

@@ -40,6 +40,13 @@ func (c *cli) private() (list []string, err error) {
 	if !strings.Contains(place, "://") {
 		list = append(list, place)
 	}
+	if c.policy != "" {
+		policy, err := filepath.Abs(c.policy)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, policy)
+	}
 	if record := os.Getenv(auditVariable); record != "" { // it may not be there yet
 		if record, err = filepath.Abs(record); err != nil {
 			return nil, err

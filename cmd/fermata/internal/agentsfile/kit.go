@@ -394,8 +394,7 @@ func (f *File) Programs() (list []Program) {
 		if len(s.Command) == 0 || slices.Contains(used, name) {
 			continue
 		}
-		p := Program{Server: name, Command: s.Command[0], Err: s.found()}
-		list = append(list, p)
+		list = append(list, Program{Server: name, Command: s.Command[0], Err: s.found()})
 	}
 	return list
 }

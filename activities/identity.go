@@ -144,7 +144,7 @@ func (d *Deeds) before(ctx context.Context, in OpenInput, head store.Head) error
 	case head.Version == 0:
 	case knows.Head == "":
 		return nil
-	case head.Version < knows.Version: // versions only grow: somebody has put it back
+	case head.Version < knows.Version && store.IsEncrypted(d.Log.Store()): // versions only grow: somebody has put it back
 		has = "an older head"
 	default:
 		if _, err := d.Log.Store().ChunkStart(ctx, knows.Head, 1); !errors.Is(err, agent.ChunkMissing) {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/loop"
+	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/store"
 )
 
@@ -195,11 +197,13 @@ func TestAStoreThatHasMoreThanTheRunKnowsIsWhole(t *testing.T) {
 
 // Whoever can write to the store, and has no key, can put an older head back as it was. The next
 // run is refused if Temporal knows that its last one had stored more, also where the chunks are
-// all there.
+// all there. Without keys the head is what an operator has restored.
 func TestAHeadThatWasPutBackIsRefused(t *testing.T) {
 	dir, err := store.OpenDir(t.TempDir(), nil)
 	require.NoError(t, err)
-	log := store.NewLog(dir)
+	ring, err := keyring.Parse("k1:" + base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	require.NoError(t, err)
+	log := store.NewLog(store.Encrypt(dir, ring))
 	old := store.Head{V: store.HeadVersion, Session: "s", Run: "r1", Status: agent.Completed, Agent: "a", Version: 2, Seq: 1, Updated: time.Now().UTC()}
 	old.Digest, err = log.Seal(t.Context(), "", "s", "r1", true, []agent.Event{{Seq: 1, Type: agent.TurnStarted}})
 	require.NoError(t, err)

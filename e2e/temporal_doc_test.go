@@ -413,10 +413,14 @@ func TestHoldingDoc(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(m[2]), &tree))
 		raw, err := json.Marshal(tree)
 		require.NoError(t, err)
-		var file struct{ Agents map[string]agent.Definition }
+		var file struct {
+			Agents map[string]agent.Definition
+			Policy agent.Policy
+		}
 		strict := json.NewDecoder(bytes.NewReader(raw))
 		strict.DisallowUnknownFields()
 		require.NoError(t, strict.Decode(&file), m[2])
+		require.NoError(t, file.Policy.Check(), m[2])
 		for name, def := range file.Agents {
 			def.Name = name
 			require.NoError(t, def.Check(), m[2])

@@ -32,6 +32,13 @@ type Encrypted struct {
 // refuses what is encrypted with [agent.NotSetUp].
 func Encrypt(s Store, ring *keyring.Ring) *Encrypted { return &Encrypted{s, ring} }
 
+// IsEncrypted reports whether what is put into a store is encrypted, and nothing plain is read
+// from it.
+func IsEncrypted(s Store) bool {
+	e, ok := s.(*Encrypted)
+	return ok && e.refusesPlain()
+}
+
 // Inner is the store that keeps what is encrypted.
 func (e *Encrypted) Inner() Store { return e.inner }
 

@@ -16,7 +16,7 @@ type Vault struct{ store Store }
 // NewVault returns the vault of a store; nil for one without keys to encrypt with: secrets
 // belong into no store in plain.
 func NewVault(s Store) *Vault {
-	if e, ok := s.(*Encrypted); !ok || e.ring.Writes() == "" {
+	if !IsEncrypted(s) {
 		return nil
 	}
 	return &Vault{s}

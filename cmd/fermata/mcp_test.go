@@ -24,6 +24,13 @@ const describing = "describing"
 // sorting is a named pipe that the tool sort reads to its end before it begins.
 const sorting = "sorting"
 
+// desk is the folder of MCP servers, which they may write.
+func (b *bench) desk() string {
+	dir := filepath.Join(b.tmp, "desk")
+	require.NoError(b.t, os.MkdirAll(dir, 0o700))
+	return dir
+}
+
 // serveMCP is an MCP server on standard input and output: it knows a ticket, and pays
 // when a person has agreed and named an account.
 func serveMCP() {
@@ -78,7 +85,7 @@ func TestServerThatAsks(t *testing.T) {
 	b.write("fermata.yaml", `
 as_root: true
 agents: {payer: {model: "script:payer.yaml", tools: ["mcp:bank"]}}
-mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"], elicit: rounds}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.desk()+`"}, write: ["`+b.desk()+`"], elicit: rounds}}
 `)
 	b.write("payer.yaml", "replies:\n  - {calls: [{tool: bank__pay}]}\n  - {text: \"Done.\"}\n")
 	dev := b.start("dev")
@@ -102,7 +109,7 @@ mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: 
 	r = b.run("wait", "s-1", "--timeout", "1m")
 	require.Zero(t, r.exit, r.err)
 	require.Contains(t, r.out, "Done.\n")
-	paid, err := os.ReadFile(filepath.Join(b.tmp, payments))
+	paid, err := os.ReadFile(filepath.Join(b.desk(), payments))
 	require.NoError(t, err)
 	require.Equal(t, `{"a":{"action":"accept","content":{"pay":true}},"b":{"action":"accept","content":{"account":"giro"}}}`+"\n", string(paid))
 	require.Zero(t, dev.end(syscall.SIGTERM).exit)
@@ -117,7 +124,7 @@ func TestDoctorAsksServers(t *testing.T) {
 as_root: true
 agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank", "mcp:gone", "mcp:far"]}}
 mcp:
-  bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"], start_timeout: 1m, call_timeout: 30s}
+  bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.desk()+`"}, write: ["`+b.desk()+`"], start_timeout: 1m, call_timeout: 30s}
   gone: {command: [no-such-program], optional: true}
   far: {url: "http://127.0.0.1:1/mcp", optional: true, start_timeout: 100ms}
 `)
@@ -147,13 +154,13 @@ func TestProgressAsJSON(t *testing.T) {
 	b.write("fermata.yaml", `
 as_root: true
 agents: {clerk: {model: "script:clerk.yaml", tools: ["mcp:bank"]}}
-mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"]}}
+mcp: {bank: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.desk()+`"}, write: ["`+b.desk()+`"]}}
 `)
 	b.write("clerk.yaml", "replies:\n  - {calls: [{tool: bank__sort}]}\n  - {text: \"Done.\"}\n")
-	require.NoError(t, syscall.Mkfifo(filepath.Join(b.tmp, sorting), 0o600))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(b.desk(), sorting), 0o600))
 	p := b.start("run", "clerk", "Sort.", "--json")
 	p.until("{") // it follows the run
-	require.NoError(t, os.WriteFile(filepath.Join(b.tmp, sorting), nil, 0))
+	require.NoError(t, os.WriteFile(filepath.Join(b.desk(), sorting), nil, 0))
 	r := p.wait()
 	require.Zero(t, r.exit, r.err)
 	var types []string

@@ -26,7 +26,7 @@ agents:
   tracker: {model: "script:tracker.yaml", tools: ["mcp:tickets"]}
   claude: {model: anthropic/claude-sonnet-5}
 mcp:
-  tickets: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.tmp+`"}, write: ["`+b.tmp+`"]}
+  tickets: {command: ["`+os.Args[0]+`"], env: {`+asMCP+`: "`+b.desk()+`"}, write: ["`+b.desk()+`"]}
 as_root: true
 `)
 	b.write("notes.txt", "Call the till.\n")
@@ -171,7 +171,7 @@ func TestDevAndTheOthers(t *testing.T) {
 	require.Equal(t, "At last.", lastLine[agent.Outcome](t, r.out).Text)
 	r = b.run("show", "s-1")
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `(?s)status +completed \(done\) since .*\n\nAt last\.\n$`, r.out)
+	require.Regexp(t, `(?s)status +completed \(done\) since .*\n\n│ At last\.\n$`, r.out)
 	r = b.run("transcript", "s-1")
 	require.Zero(t, r.exit, r.err)
 	require.Equal(t, "== user\nTake your time\n\n== assistant (script:slow.yaml)\nAt last.\n", r.out)

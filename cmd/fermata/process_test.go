@@ -37,7 +37,7 @@ replies:
   - {text: "The notes say: call the till."}
 `)
 	b.write("sorter.yaml", "replies:\n  - {text: \"hm\"}\n  - {text: '{\"kind\": \"bug\"}'}\n")
-	b.write("slow.yaml", "replies:\n  - {text: \"At last.\", delay: 2s}\n")
+	b.write("slow.yaml", "replies:\n  - {text: \"At last.\", delay: 6s}\n")
 	b.write("tracker.yaml", "replies:\n  - {calls: [{tool: tickets__title, arguments: {number: 7}}]}\n  - {text: \"Ticket 7 it is.\"}\n")
 	b.write("broken.yaml", "agents:\n  a:\n    model: gpt\n    tools: [fly]\n  b: {model: [}\n")
 	b.write("unknown.yaml", "agents:\n  a:\n    model: gpt\n    tools: [fly]\n")

@@ -23,7 +23,7 @@ func TestEveryBreakIsFound(t *testing.T) {
 		breaks [][3]string // what stands there, what then stands there, what is said
 	}{
 		"../../docs/kubernetes/worker.yaml": {kubernetes, [][3]string{
-			{"replicas: 3", "replicaz: 3", `worker.yaml:34: strict decoding error: unknown field "spec.replicaz"`},
+			{"replicas: 3", "replicaz: 3", `worker.yaml:35: strict decoding error: unknown field "spec.replicaz"`},
 			{"replicas: 3", "replicas: three", "json: cannot unmarshal"},
 			{"replicas: 3", "replicas: 3\n  replicas: 4", `"replicas" already set`},
 			{"apiVersion: apps/v1", "apiVersion: apps/v2", `no kind "Deployment" is registered`},
@@ -47,7 +47,7 @@ func TestEveryBreakIsFound(t *testing.T) {
 			{"key: TEMPORAL_NAMESPACE}", "key: NAMESPACE}", `no ConfigMap/fermata with a key "NAMESPACE"`},
 			{"items: [{key: fermata.yaml,", "items: [{key: agents.yaml,", `no key "agents.yaml"`},
 			{"{name: scratch, mountPath", "{name: scraps, mountPath", `no volume "scraps"`},
-			{"envFrom:", "  - {name: ANTHROPIC_API_KEY, value: sk-1}\n          envFrom:", "ANTHROPIC_API_KEY: a secret does not belong into a file"},
+			{"            - {name: TEMPORAL_API_KEY_FILE", "            - {name: ANTHROPIC_API_KEY, value: sk-1}\n            - {name: TEMPORAL_API_KEY_FILE", "ANTHROPIC_API_KEY: a secret does not belong into a file"},
 			{"kind: Namespace", "kind: Secret", "worker.yaml:1: Secret/fermata: a secret does not belong into a file"},
 			{"exec:\n              command: [fermata, doctor, --agents, /etc/fermata/fermata.yaml]", "httpGet: {path: /healthz, port: health}", "startupProbe: the container has no port health"},
 			{"exec:\n              command: [fermata, doctor, --agents, /etc/fermata/fermata.yaml]", "initialDelaySeconds: 1", "startupProbe asks nothing"},

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -124,8 +125,9 @@ func (p Permit) binds(labels map[string]string, verb Verb) bool {
 	if !slices.Contains(p.Verbs, verb) && !slices.Contains(p.Verbs, EveryVerb) {
 		return false
 	}
-	for name, want := range p.Labels { //workflowcheck:ignore all of them are wanted, in whatever order
-		if has, ok := labels[name]; !ok || has != want {
+	names := slices.Sorted(maps.Keys(p.Labels)) //workflowcheck:ignore the order of the map is gone after sorting
+	for _, name := range names {
+		if has, ok := labels[name]; !ok || has != p.Labels[name] {
 			return false
 		}
 	}

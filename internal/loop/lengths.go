@@ -114,8 +114,9 @@ func (p Parent) inJSON() int {
 }
 
 func labelsInJSON(labels map[string]string) (n int) {
-	for name, text := range labels { //workflowcheck:ignore a sum has no order
-		n += inJSON(name) + inJSON(text) + 6
+	names := slices.Sorted(maps.Keys(labels)) //workflowcheck:ignore the order of the map is gone after sorting
+	for _, name := range names {
+		n += inJSON(name) + inJSON(labels[name]) + 6
 	}
 	return n
 }

@@ -82,7 +82,7 @@ func (f *File) WorkspaceOptions() *workspace.Options {
 
 // protected are the files and folders that say what the worker runs: no tool may write them.
 func (f *File) protected() []string {
-	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath()}, f.scripts...)
+	list := append([]string{filepath.Join(f.Dir, filepath.Base(f.Path)), f.lockPath(), f.lockPath() + ".new"}, f.scripts...)
 	if own, err := os.Executable(); err == nil {
 		list = append(list, own)
 	}

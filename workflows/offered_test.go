@@ -121,7 +121,7 @@ func TestArgumentsThatDoNotFitAskNobody(t *testing.T) {
 // A tool that asks by itself asks in an agent without rules, and in one that allows it.
 func TestAToolAsksByItself(t *testing.T) {
 	for _, rules := range [][]agent.Rule{nil, {{Do: agent.Allow}}} {
-		paid := 0
+		paid, asked := 0, 0
 		pay := tool.New("pay", "pays", func(_ context.Context, _ *tool.Call, in struct {
 			Eur float64 `json:"eur"`
 		}) (string, error) {
@@ -132,12 +132,13 @@ func TestAToolAsksByItself(t *testing.T) {
 		b.after(time.Hour, func() {
 			open := b.status(t).Suspension.Requests
 			require.Len(t, open, 1)
+			asked++
 			require.Contains(t, open[0].Text, "It moves money.")
 			require.Zero(t, paid)
 			b.signal("approve", `{"request":"`+open[0].ID+`"}`)
 		})
 		require.Equal(t, agent.Completed, b.start(t, agent.Start{}).Status)
-		require.Equal(t, 1, paid)
+		require.Equal(t, []int{1, 1}, []int{asked, paid})
 	}
 }
 

@@ -174,7 +174,7 @@ func TestDevAndTheOthers(t *testing.T) {
 	require.Regexp(t, `(?s)status +completed \(done\) since .*\n\n│ At last\.\n$`, r.out)
 	r = b.run("transcript", "s-1")
 	require.Zero(t, r.exit, r.err)
-	require.Equal(t, "== user\nTake your time\n\n== assistant (script:slow.yaml)\nAt last.\n", r.out)
+	require.Equal(t, "== user\n│ Take your time\n\n== assistant (script:slow.yaml)\n│ At last.\n", r.out)
 	r = b.run("transcript", "s-1", "--json")
 	require.Equal(t, agent.RoleAssistant, lastLine[agent.Message](t, r.out).Role)
 	r = b.run("ls", "--agent", "slow", "--json")

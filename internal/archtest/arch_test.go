@@ -37,7 +37,7 @@ var rooms = map[string][]string{
 	"internal/export":    {"agent", "store", "signals", "internal/loop"},
 	"signals":            {"agent", "keyring", "internal/durable", "internal/match"},
 	"handoff":            {"agent", "signals", "internal/durable"},
-	"activities":         {"agent", "model", "tool", "store", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
+	"activities":         {"agent", "model", "tool", "store", "keyring", "live", "observe", "signals", "handoff", "internal/durable", "internal/loop", "internal/journal", "internal/window", "internal/export"},
 	"workflows":          {"agent", "internal/match", "internal/loop", "internal/durable", "observe", "signals", "handoff", "activities"},
 	"client":             {"agent", "keyring", "store", "internal/journal", "internal/export", "live", "signals", "handoff", "internal/durable"},
 	"worker":             {"agent", "model", "tool", "store", "live", "observe", "signals", "internal/durable", "internal/loop", "activities", "workflows"},

@@ -132,8 +132,9 @@ func (s *stage) inTurn(t *testing.T, session string) (said int) {
 // turn, most of them while no worker is there: the next worker takes them all in one
 // task. Each is said once or refused and told; what comes behind them has a code; the
 // run answers, and when its turn is over it goes on in a new execution and is spoken to again.
+//
+// It has the server to itself: beside others, a signal is waited for longer than it may take.
 func TestHostileSignals(t *testing.T) {
-	t.Parallel()
 	testenv.Long(t)
 	const speakers, each, seen, sides = 8, 1250, 50, 100
 	s, notes, beat := hostile(t), &tally{calls: map[string]int{}}, make(chan struct{})

@@ -67,15 +67,16 @@ func handled(abi int) uint64 {
 }
 
 // ruleset makes Landlock's rules of a policy: a descriptor.
-func (p *Policy) ruleset() (int, error) {
+func (p *Policy) ruleset() (*os.File, error) {
 	attr := rulesetAttr{fs: handled(p.Kernel.Landlock)}
 	if p.Kernel.Signals() {
 		attr.scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
-		return 0, fmt.Errorf("landlock: %w", errno)
+		return nil, fmt.Errorf("landlock: %w", errno)
 	}
+	f := os.NewFile(fd, "landlock")
 	rules := ruleset{fd: int(fd), handled: attr.fs}
 	if p.Dir != nil {
 		rules.allow(p.Dir, rightsRead|rightsEdit)
@@ -93,9 +94,24 @@ func (p *Policy) ruleset() (int, error) {
 		rules.path(path, rightsDevice, false)
 	}
 	if rules.err != nil {
-		unix.Close(rules.fd)
+		f.Close()
+		return nil, rules.err
 	}
-	return rules.fd, rules.err
+	return f, nil
+}
+
+func (landlock) prepare(p *Policy, _ string) (*ready, error) {
+	r := &ready{}
+	rules := -1
+	if p.Kernel.Landlock > 0 {
+		f, err := p.ruleset()
+		if err != nil {
+			return nil, err
+		}
+		r.own, rules = append(r.own, f), int(f.Fd())
+	}
+	r.give = func() error { return giveAll(rules, p.Kernel.Seccomp, p.Network) }
+	return r, nil
 }
 
 // ruleset collects rules; err is the first thing that went wrong.
@@ -111,16 +127,26 @@ func (r *ruleset) path(path string, rights uint64, must bool) {
 	if r.err != nil {
 		return
 	}
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		if must || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ENOTDIR) {
-			r.err = fmt.Errorf("%s: %w", path, err)
-		}
+	f, err := openPath(path, must)
+	if f == nil {
+		r.err = err
 		return
 	}
-	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	r.allow(f, rights)
+}
+
+// openPath opens what is at a path for nothing but to name it. One that does not exist is
+// nil, unless it must.
+func openPath(path string, must bool) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	switch {
+	case err == nil:
+		return os.NewFile(uintptr(fd), path), nil
+	case !must && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR)):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
 func (r *ruleset) allow(f *os.File, rights uint64) {

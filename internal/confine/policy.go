@@ -33,7 +33,9 @@ func (k Kernel) Signals() bool { return k.Landlock >= signalsABI }
 // Policy says what a program, and all that it starts, may do.
 type Policy struct {
 	Kernel Kernel
-	// Confine says what happens where the kernel can't hold it.
+	// Sandbox names what holds it, and Confine says what happens where that can't. [Check]
+	// has found nothing wrong with them.
+	Sandbox tool.Sandbox
 	Confine tool.Confine
 	// AsRoot lets it run as root, where this process does.
 	AsRoot bool
@@ -59,8 +61,10 @@ func (p *Policy) Fault() error {
 	switch {
 	case Root() && !p.AsRoot:
 		return agent.Errorf(agent.Denied, "the worker runs as root, and starts no program that way: run it as another user, or write as_root: true (AsRoot in Go), after which a program's files are root's")
-	case (p.Confine == "" || p.Confine == tool.ConfineAlways) && !p.Kernel.Holds():
-		return agent.Errorf(agent.Denied, "the kernel of this machine can't hold it: that takes Linux 6.2 with Landlock and seccomp, on amd64 or arm64 (here: %s). Run the worker in a container or a virtual machine of its own, and write confine: where_possible", p.Kernel)
+	case p.Confine == "" || p.Confine == tool.ConfineAlways:
+		if err := p.sandbox().fault(p); err != nil {
+			return agent.Errorf(agent.Denied, "%w", err)
+		}
 	}
 	return p.exposed()
 }
@@ -93,13 +97,27 @@ func (p *Policy) exposed() error {
 	return nil
 }
 
-// Held reports whether the kernel holds programs to their files under the policy.
-func (p *Policy) Held() bool { return p.Confine != tool.ConfineNever && p.Kernel.Files() }
+// Held reports whether programs are held to their files under the policy.
+func (p *Policy) Held() bool {
+	files, _ := p.sandbox().held(p)
+	return p.Confine != tool.ConfineNever && files
+}
 
 // Unlinked reports whether programs have no network under the policy.
 func (p *Policy) Unlinked() bool {
-	return p.Confine != tool.ConfineNever && !p.Network && p.Kernel.Seccomp
+	_, network := p.sandbox().held(p)
+	return p.Confine != tool.ConfineNever && !p.Network && network
 }
+
+// Words says what holds programs, for people and models.
+func (p *Policy) Words() string {
+	if p.Confine == tool.ConfineNever {
+		return unheld
+	}
+	return p.sandbox().words(p)
+}
+
+const unheld = "Nothing but your care holds commands in the workspace on this machine: stay in it."
 
 // String says it in words.
 func (k Kernel) String() string {

@@ -63,14 +63,10 @@ const sweepTime = 5 * time.Second
 // Sweep ends what has the program's mark, whatever it did with its group, its session and
 // its environment. It returns what still runs.
 func (p *Program) Sweep() []Left {
-	if p.mark == 0 {
-		return nil
-	}
-	want := strconv.FormatUint(p.mark, 10)
 	// What is killed may just have started another one, and takes a moment to end.
 	until := time.Now().Add(sweepTime)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		left := p.killMarked(want)
+		left := p.signalMarked(unix.SIGKILL, 0)
 		if len(left) == 0 || time.Now().After(until) {
 			return left
 		}
@@ -78,14 +74,17 @@ func (p *Program) Sweep() []Left {
 	}
 }
 
-func (p *Program) killMarked(want string) (left []Left) {
+// signalMarked sends a signal to what has the program's mark and has not ended, but for one
+// process, and returns all that has it.
+func (p *Program) signalMarked(s unix.Signal, but int) (left []Left) {
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
+	if err != nil || p.mark == 0 {
 		return nil
 	}
+	want := strconv.FormatUint(p.mark, 10)
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !marked(pid, want) {
+		if err != nil || pid == but || !marked(pid, want) {
 			continue
 		}
 		// The handle holds the process while it is looked at again.
@@ -95,7 +94,7 @@ func (p *Program) killMarked(want string) (left []Left) {
 		}
 		if marked(pid, want) {
 			if name, runs := state(pid); runs {
-				_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // looked at again
+				_ = unix.PidfdSendSignal(fd, s, nil, 0) // looked at again
 				left = append(left, Left{pid, name})
 			} else if pid != p.cmd.Process.Pid {
 				// An orphan of which this process, being the first of its container, is the parent.

@@ -16,7 +16,7 @@ func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if err := p.Fault(); err != nil {
 		return nil, err
 	}
-	if err := p.launch(cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	return &Program{cmd}, nil

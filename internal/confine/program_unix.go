@@ -3,19 +3,36 @@
 package confine
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/fermata-agents/fermata/tool"
 )
 
 // Program is a program that runs, and all that it started.
 type Program struct {
-	cmd  *exec.Cmd
-	mark uint64 // see the package comment; zero where it has none
+	cmd     *exec.Cmd
+	mark    uint64   // see the package comment; zero where it has none
+	wrapped bool     // another program runs it, which may not end before it
+	gate    *os.File // see keeper
+	release func()
 
 	mu     sync.Mutex
 	reaped bool
 }
+
+// keeper is what runs a program, its arguments. Descriptor 3 is a pipe that only this process
+// writes. Its first line says that the program is bounded and may begin. Nothing else is
+// ever written: when this process has gone without ending the group, the pipe ends, and
+// the keeper ends the group.
+const keeper = `read -r _ <&3 || exit 1
+(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
+exec 3<&-
+exec "$@"`
 
 // Start starts a program under a policy, in a session of its own, so that it has no
 // terminal. An [agent.Denied] error is the policy's [Policy.Fault]; any other says that it
@@ -27,15 +44,40 @@ func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if err := p.Fault(); err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := p.launch(cmd); err != nil {
+	r := &ready{give: func() error { return nil }}
+	if p.Confine != tool.ConfineNever {
+		var err error
+		if r, err = p.sandbox().prepare(p, cmd.Dir); err != nil {
+			return nil, fmt.Errorf("it can't be held: %w", err)
+		}
+	}
+	defer r.close()
+	kept, gate, err := os.Pipe()
+	if err != nil {
 		return nil, err
 	}
-	return &Program{cmd: cmd, mark: bound(cmd.Process.Pid)}, nil
+	defer kept.Close()
+	cmd.Args = slices.Concat([]string{shellPath, "-c", keeper, "sh"}, r.args, []string{cmd.Path}, cmd.Args[1:])
+	cmd.Path, cmd.ExtraFiles = shellPath, append([]*os.File{kept}, r.files...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	release, err := launch(cmd, r.give)
+	if err != nil {
+		gate.Close()
+		return nil, err
+	}
+	prog := &Program{cmd: cmd, mark: bound(cmd.Process.Pid), wrapped: len(r.args) > 0, gate: gate, release: release}
+	_, _ = gate.WriteString("\n") // who has ended already is awaited all the same
+	return prog, nil
 }
 
 // Terminate asks the program and its group to end.
-func (p *Program) Terminate() { p.signal(syscall.SIGTERM) }
+func (p *Program) Terminate() {
+	if !p.wrapped {
+		p.signal(syscall.SIGTERM)
+		return
+	}
+	p.signalMarked(syscall.SIGTERM, p.cmd.Process.Pid)
+}
 
 // Kill ends the program and its group.
 func (p *Program) Kill() { p.signal(syscall.SIGKILL) }
@@ -58,6 +100,8 @@ func (p *Program) End() []Left {
 	if !p.reaped {
 		p.reaped = true
 		reap(p.cmd)
+		p.gate.Close()
+		p.release()
 	}
 	p.mu.Unlock()
 	return p.Sweep()

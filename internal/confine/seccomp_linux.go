@@ -84,8 +84,17 @@ func filter(network bool) []unix.SockFilter {
 	for _, number := range calls {
 		list = append(list, on(number, no(unix.EPERM))...)
 	}
-	// Its mode is in memory, where a filter can't look. Programs do without it, as on older kernels.
-	list = append(list, on(unix.SYS_OPENAT2, no(unix.ENOSYS))...)
+	// What these want is in memory, where a filter can't look. Programs do without them, as on older kernels.
+	for _, number := range []uint32{unix.SYS_OPENAT2, unix.SYS_CLONE3} {
+		list = append(list, on(number, no(unix.ENOSYS))...)
+	}
+	// In a namespace of its own user a program has capabilities, and all of the kernel that these open.
+	for _, number := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		list = append(list, on(number, lacks(0, unix.CLONE_NEWUSER)...)...)
+	}
+	// A program that ends with this process can't change that: it is told that it did.
+	list = append(list, on(unix.SYS_PRCTL, low(0), unix.SockFilter{Code: equal, K: unix.PR_SET_PDEATHSIG, Jt: 1}, yes(),
+		low(1), unix.SockFilter{Code: equal, K: uint32(unix.SIGKILL), Jf: 1}, yes(), no(0))...)
 	for _, c := range slices.Concat(moders, olderModers) {
 		list = append(list, on(c.number, lacks(c.mode, idBits)...)...)
 	}

@@ -2,75 +2,78 @@ package confine
 
 import (
 	"fmt"
+	"math"
 	"os/exec"
 	"runtime"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fermata-agents/fermata/tool"
 )
 
-// launch starts a program, held by the kernel as far as it can and as the policy wants.
-func (p *Policy) launch(cmd *exec.Cmd) error {
-	if p.Confine == tool.ConfineNever {
-		return cmd.Start()
-	}
-	h := hold{rules: -1, filter: p.Kernel.Seccomp, network: p.Network}
-	if p.Kernel.Landlock > 0 {
-		rules, err := p.ruleset()
-		if err != nil {
-			return fmt.Errorf("it can't be held: %w", err)
-		}
-		defer unix.Close(rules)
-		h.rules = rules
-	}
-	return h.start(cmd)
-}
-
-// hold is what a thread gives up before it starts a program.
-type hold struct {
-	rules   int // of Landlock, a descriptor; -1 where the kernel lacks it
-	filter  bool
-	network bool // whether the filter lets sockets be
-}
-
-// start starts a program on a thread that has given up its rights for good. The program
-// inherits that; this process' other threads do not. The thread ends with its goroutine,
-// since that never unlocks it.
-func (h hold) start(cmd *exec.Cmd) error {
-	done := make(chan error, 1)
+// thread does something on a thread of its own, which ends with it and with all that it has
+// given up, since its goroutine never unlocks it.
+func thread(do func()) {
 	go func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The first thread can't end. As long as it is held here, another is taken.
-			defer runtime.UnlockOSThread()
-			done <- h.start(cmd)
+		if unix.Gettid() != unix.Getpid() {
+			do()
 			return
 		}
-		if err := h.thread(); err != nil {
-			done <- fmt.Errorf("it can't be held: %w", err)
-			return
-		}
-		done <- cmd.Start()
+		// The first thread can't end. As long as it is held here, another is taken.
+		defer runtime.UnlockOSThread()
+		begun := make(chan struct{})
+		thread(func() { close(begun); do() })
+		<-begun
 	}()
-	return <-done
 }
 
-// thread takes the rights from the thread that runs.
-func (h hold) thread() error {
+// launch starts a program on a thread that has given up its rights. The program inherits
+// that; this process' other threads do not. The thread lives until release is called, since
+// the kernel ends the program with it: so it ends with this process, too.
+func launch(cmd *exec.Cmd, give func() error) (release func(), err error) {
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	done, over := make(chan error, 1), make(chan struct{})
+	thread(func() {
+		err := give()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if done <- err; err == nil {
+			<-over
+		}
+	})
+	return sync.OnceFunc(func() { close(over) }), <-done
+}
+
+// giveFirst takes from a thread what no program gets, whatever holds it: rights of files with
+// setuid bits, and descriptors that this process was given when it was started.
+func giveFirst() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	if err := dropCapabilities(); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("descriptors: %w", err)
 	}
-	if h.rules >= 0 {
-		if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(h.rules), 0, 0); errno != 0 {
+	return nil
+}
+
+// giveAll takes from a thread all rights that a program does not get. rules are Landlock's,
+// a descriptor; -1 where the kernel lacks it.
+func giveAll(rules int, filter, network bool) error {
+	if err := giveFirst(); err != nil {
+		return err
+	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	if rules >= 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
 			return fmt.Errorf("landlock: %w", errno)
 		}
 	}
-	if h.filter {
-		if err := sift(h.network); err != nil {
+	if filter {
+		if err := sift(network); err != nil {
 			return fmt.Errorf("seccomp: %w", err)
 		}
 	}
@@ -88,12 +91,15 @@ func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
-		return err
+		return fmt.Errorf("capabilities: %w", err)
 	}
 	for i, keep := range []uint32{kept, 0} {
 		data[i].Effective &= keep
 		data[i].Permitted &= keep
 		data[i].Inheritable &= keep
 	}
-	return unix.Capset(&header, &data[0])
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("capabilities: %w", err)
+	}
+	return nil
 }

@@ -59,7 +59,7 @@ func (p place) leave() {
 // policy is what a process may do.
 func (s *Server) policy(at place) *confine.Policy {
 	p := &confine.Policy{
-		Kernel: confine.This(), Confine: s.opts.Confine, AsRoot: s.opts.AsRoot, Network: s.opts.Network,
+		Kernel: confine.This(), Sandbox: s.opts.Sandbox, Confine: s.opts.Confine, AsRoot: s.opts.AsRoot, Network: s.opts.Network,
 		Write: s.opts.Write, Read: slices.Clone(s.opts.Read), Protect: s.opts.Protect, Private: s.opts.Private,
 	}
 	if s.opts.Home != "" {

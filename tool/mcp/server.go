@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Network lets a command use the network, and all that listens on this machine. Without it
 	// it has no socket at all.
 	Network bool
+	// Sandbox names what holds a command; empty means [tool.SandboxLandlock].
+	Sandbox tool.Sandbox
 	// Confine says what happens where the kernel can't hold a command; empty means that it is
 	// not started ([tool.ConfineAlways]). With [tool.ConfineNever] it has HOME and rights of
 	// this process' user.
@@ -189,8 +192,8 @@ func describe(name string, o *Options) *Server {
 
 // check tells what is wrong with the options of a command.
 func (o *Options) check() error {
-	if !o.Confine.Known() {
-		return agent.Errorf(agent.InvalidInput, "confine is %q; it is %s, %s or %s, or left out", o.Confine, tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever)
+	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
+		return agent.Errorf(agent.InvalidInput, "%s", fault)
 	}
 	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {

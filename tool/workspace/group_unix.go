@@ -15,22 +15,12 @@ import (
 // nonblock keeps an open of a named pipe from waiting for its other end.
 const nonblock = syscall.O_NONBLOCK
 
-// keeper is what runs a command, which is $1. Descriptor 3 is a pipe that only this process
-// writes. Its first line says that the command is bounded and may begin. Nothing else is
-// ever written: when this process has gone without ending the group, the pipe ends, and
-// the keeper ends the group.
-const keeper = `read -r _ <&3 || exit 1
-(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
-exec 3<&-
-exec ` + shellPath + ` -c "$1"`
-
 // group is a command that runs, and all that it started.
 type group struct {
 	cmd     *exec.Cmd
 	program *confine.Program
 	out     *output
 	pipe    *os.File // its output
-	alive   *os.File // open as long as this process lives
 
 	exited  chan struct{} // closed when the command itself has ended
 	drained chan struct{} // closed when nothing will be written any more
@@ -38,45 +28,22 @@ type group struct {
 }
 
 func (w *Workspace) start(c command) (*group, error) {
-	var files []*os.File
-	closeAll := func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, null)
+	defer null.Close()
 	pipe, out, err := os.Pipe()
 	if err != nil {
-		closeAll()
 		return nil, err
 	}
-	files = append(files, out)
-	watched, alive, err := os.Pipe()
-	if err != nil {
-		closeAll()
-		pipe.Close()
-		return nil, err
-	}
-	files = append(files, watched)
-	defer closeAll()
-
-	g := &group{
-		out: &output{}, pipe: pipe, alive: alive,
-		exited: make(chan struct{}), drained: make(chan struct{}), settled: make(chan struct{}),
-	}
-	g.cmd = exec.Command(shellPath, "-c", keeper, "sh", c.text)
+	defer out.Close()
+	g := &group{out: &output{}, pipe: pipe, exited: make(chan struct{}), drained: make(chan struct{}), settled: make(chan struct{})}
+	g.cmd = exec.Command(shellPath, "-c", c.text)
 	g.cmd.Dir, g.cmd.Env = c.dir, w.environment(c.home, c.temp, c.dir)
-	g.cmd.Stdin, g.cmd.Stdout, g.cmd.Stderr, g.cmd.ExtraFiles = null, out, out, []*os.File{watched}
-	if g.program, err = w.launch(g.cmd, c); err == nil {
-		_, err = alive.WriteString("\n")
-	}
-	if err != nil {
+	g.cmd.Stdin, g.cmd.Stdout, g.cmd.Stderr = null, out, out
+	if g.program, err = w.launch(g.cmd, c); err != nil {
 		pipe.Close()
-		alive.Close()
 		return nil, err
 	}
 	go g.watch()
@@ -115,7 +82,6 @@ func (g *group) end() (left []confine.Left) {
 	case <-time.After(grace):
 	}
 	g.program.Kill()
-	g.alive.Close()
 	select {
 	case <-g.exited:
 		left = g.program.End()

@@ -48,6 +48,8 @@ type Options struct {
 	// databases, Docker. Without it they have no socket at all; what listens and asks within
 	// one command can't either.
 	Network bool
+	// Sandbox names what holds commands; empty means [tool.SandboxLandlock].
+	Sandbox tool.Sandbox
 	// Confine says what happens where the kernel can't hold commands; empty means that they
 	// are refused ([tool.ConfineAlways]).
 	Confine tool.Confine
@@ -131,8 +133,8 @@ func (w *Workspace) at(path string) *Workspace {
 }
 
 func (o *Options) check() error {
-	if !o.Confine.Known() {
-		return agent.Errorf(agent.InvalidInput, "workspace: confine is %q; it is %s, %s or %s, or left out", o.Confine, tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever).At("workspace")
+	if _, fault := confine.Check(o.Sandbox, o.Confine); fault != "" {
+		return agent.Errorf(agent.InvalidInput, "workspace: %s", fault).At("workspace")
 	}
 	for _, path := range slices.Concat([]string{o.Home}, o.Read, o.Write, o.ExternalRoots, o.Protect, o.Private) {
 		if path != "" && !filepath.IsAbs(path) {
@@ -185,7 +187,7 @@ func (w *Workspace) policy(own ...string) *confine.Policy {
 		write = append(write[:len(write):len(write)], w.opts.Home)
 	}
 	return &confine.Policy{
-		Kernel: w.kernel, Confine: w.opts.Confine, AsRoot: w.opts.AsRoot, Network: w.opts.Network,
+		Kernel: w.kernel, Sandbox: w.opts.Sandbox, Confine: w.opts.Confine, AsRoot: w.opts.AsRoot, Network: w.opts.Network,
 		Own: own, Write: write, Read: w.opts.Read, Protect: w.opts.Protect, Private: w.opts.Private,
 	}
 }
@@ -228,24 +230,11 @@ func (w *Workspace) Confinement() string {
 	if w.CheckShell() != nil {
 		return "Commands are refused: this worker may not run any."
 	}
-	if w.policy().Unlinked() {
-		return w.files() + " They have no network."
+	p := w.policy()
+	if p.Unlinked() {
+		return p.Words() + " They have no network."
 	}
-	return w.files()
-}
-
-// files says what keeps a command to some files.
-func (w *Workspace) files() string {
-	held := fmt.Sprintf("The kernel holds commands in the workspace (Landlock %d): they can write only there, in HOME and in TMPDIR, and read besides only the system's files", w.kernel.Landlock)
-	switch {
-	case w.opts.Confine == tool.ConfineNever || w.kernel.Landlock == 0:
-		return "Nothing but your care holds commands in the workspace on this machine: stay in it."
-	case w.kernel.Signals():
-		return held + "."
-	case w.Confined():
-		return held + "; they can signal other processes of this user."
-	}
-	return held + "; they can truncate files elsewhere and signal other processes of this user. Stay in the workspace."
+	return p.Words()
 }
 
 // ended reports whether nobody waits for the result any more.

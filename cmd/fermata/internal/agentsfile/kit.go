@@ -136,8 +136,8 @@ func (e serverEntry) fault(name string) (field, text string) {
 		return "env", ".env belongs to a server with a command; headers name variables as ${NAME}"
 	case e.Dir != "":
 		return "dir", ".dir belongs to a server with a command"
-	case e.Network || e.Confine != "" || len(e.Read) > 0 || len(e.Write) > 0:
-		return "", ": network, read, write and confine belong to a server with a command"
+	case e.Network || e.Sandbox != "" || e.Confine != "" || len(e.Read) > 0 || len(e.Write) > 0:
+		return "", ": network, read, write, sandbox and confine belong to a server with a command"
 	}
 	env := map[string]string{}
 	for _, value := range e.values() {
@@ -168,7 +168,7 @@ func (e serverEntry) options(env map[string]string, log *slog.Logger, vault mcp.
 		OAuth: e.OAuth.options(vault),
 		Env:   env, Dir: e.Dir, Headers: e.Headers, Plain: e.Plain, Resources: e.Resources, TrustHints: e.TrustHints, Optional: e.Optional, Per: e.Per, Elicit: e.Elicit,
 		StartTimeout: time.Duration(e.StartTimeout), CallTimeout: time.Duration(e.CallTimeout), Logger: log,
-		Network: e.Network, Confine: e.Confine, Read: e.Read, Write: e.Write,
+		Network: e.Network, Sandbox: e.Sandbox, Confine: e.Confine, Read: e.Read, Write: e.Write,
 	}
 	if e.file != nil && len(e.Command) > 0 {
 		o.AsRoot, o.Protect, o.Private = e.file.asRoot, e.file.protected(), e.file.private()

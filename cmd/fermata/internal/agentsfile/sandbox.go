@@ -23,15 +23,18 @@ type held struct {
 	// Read and Write are further paths that it may read, or read and write.
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
+	// Sandbox is landlock or bubblewrap: what holds it.
+	Sandbox tool.Sandbox `json:"sandbox"`
 	// Confine is always, where_possible or never: what happens where the kernel can't hold it.
 	Confine tool.Confine `json:"confine"`
 }
 
 // fault is what is wrong with it, and where.
 func (h held) fault() (field, text string) {
+	if field, fault := confine.Check(h.Sandbox, h.Confine); fault != "" {
+		return field, "." + fault
+	}
 	switch {
-	case !h.Confine.Known():
-		return "confine", fmt.Sprintf(".confine is %s: write %s, %s or %s", quote(string(h.Confine)), tool.ConfineAlways, tool.ConfineWherePossible, tool.ConfineNever)
 	case slices.Contains(h.Read, ""):
 		return "read", ".read has an empty path"
 	case slices.Contains(h.Write, ""):
@@ -75,7 +78,7 @@ func (f *File) readRoot(c *checker, part entry) {
 // WorkspaceOptions are those of the agents' workspace.
 func (f *File) WorkspaceOptions() *workspace.Options {
 	return &workspace.Options{
-		Network: f.shell.Network, Confine: f.shell.Confine, AsRoot: f.asRoot, Read: f.paths(f.shell.Read), Write: f.paths(f.shell.Write),
+		Network: f.shell.Network, Sandbox: f.shell.Sandbox, Confine: f.shell.Confine, AsRoot: f.asRoot, Read: f.paths(f.shell.Read), Write: f.paths(f.shell.Write),
 		Protect: f.protected(), Private: f.private(),
 	}
 }

@@ -1,0 +1,159 @@
+package confine
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// first runs a program as a child of the first process of a namespace. That reaps orphans, and
+// has nothing to say.
+const first = `exec 3>&2 2>/dev/null; "$@" 2>&3 3>&-; exit $?`
+
+// prepare has bwrap make a root of what the policy allows. All that is there is bound by
+// descriptor: what is exchanged meanwhile for a symlink leads nowhere else.
+func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
+	path, err := bwrap()
+	if err != nil {
+		return nil, err
+	}
+	r := &root{ready: ready{args: append([]string{path}, spaces(p.Network)...), give: giveToBubblewrap}, there: []string{"/proc"}}
+	r.bind("--ro-bind-fd", append(Readable(), p.Read...), false)
+	r.hide(p.Private)
+	r.kernel()
+	r.bind("--bind-fd", slices.Clone(p.Write), false)
+	r.bind("--bind-fd", slices.Clone(p.Own), true)
+	if p.Dir != nil {
+		r.mount("--bind-fd", p.Dir.Name(), p.Dir)
+	}
+	r.enter(dir)
+	r.sift(p.Network)
+	for _, path := range append(r.hidden, "/proc", "/") {
+		r.add("--remount-ro", path)
+	}
+	r.add("--", shellPath, "-c", first, "sh")
+	if r.err != nil {
+		r.close()
+		return nil, r.err
+	}
+	return &r.ready, nil
+}
+
+// giveToBubblewrap takes from a thread what bwrap does not need. It needs root's
+// capabilities where root has them, and takes them from the program.
+func giveToBubblewrap() error {
+	if err := giveFirst(); err != nil || Root() {
+		return err
+	}
+	return dropCapabilities()
+}
+
+// root collects what bwrap is told; err is the first thing that went wrong.
+type root struct {
+	ready
+	there  []string // what is bound
+	hidden []string // directories within that are empty
+	err    error
+}
+
+func (r *root) add(args ...string) { r.args = append(r.args, args...) }
+
+// bind binds paths. One that does not exist is left out, unless it must.
+func (r *root) bind(how string, paths []string, must bool) {
+	slices.Sort(paths) // directories come before what is in them
+	for _, path := range paths {
+		f, err := openPath(path, must)
+		if f == nil {
+			r.err = cmp.Or(r.err, err)
+			continue
+		}
+		r.own = append(r.own, f)
+		r.mount(how, path, f)
+	}
+}
+
+// mount binds a file where it is without symlinks, and where it was named.
+func (r *root) mount(how, path string, f *os.File) {
+	real, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		r.err = cmp.Or(r.err, err)
+		return
+	}
+	if how == "--bind-fd" || !r.has(real) {
+		r.add(how, r.inherit(f), real)
+		r.there = append(r.there, real)
+	}
+	if !r.has(path) {
+		r.add(how, r.inherit(f), path)
+		r.there = append(r.there, path)
+	}
+}
+
+// has reports whether a path is bound, or lies in one that is.
+func (r *root) has(path string) bool {
+	return slices.ContainsFunc(r.there, func(dir string) bool { return within(dir, path) })
+}
+
+// hide puts nothing over paths that would be there.
+func (r *root) hide(paths []string) {
+	for _, path := range paths {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || !r.has(real) {
+			continue
+		}
+		if info, err := os.Stat(real); err == nil && !info.IsDir() {
+			r.add("--ro-bind", os.DevNull, real)
+			continue
+		}
+		r.add("--tmpfs", real)
+		r.hidden = append(r.hidden, real)
+	}
+}
+
+// kernel makes the files that the kernel is spoken to with.
+func (r *root) kernel() {
+	r.add("--proc", "/proc")
+	for _, device := range devices {
+		r.add("--dev-bind-try", device, device)
+	}
+	if r.has("/dev") {
+		return
+	}
+	r.add("--symlink", "/proc/self/fd", "/dev/fd")
+	for i, name := range []string{"/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+		r.add("--symlink", "/proc/self/fd/"+strconv.Itoa(i), name)
+	}
+}
+
+// enter makes the program begin in a directory, which is empty unless it is bound.
+func (r *root) enter(dir string) {
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		r.err = cmp.Or(r.err, err)
+		return
+	}
+	if !r.has(real) {
+		r.add("--dir", real)
+	}
+	r.add("--chdir", real)
+}
+
+// sift has bwrap put the filter on the program.
+func (r *root) sift(network bool) {
+	from, to, err := os.Pipe()
+	if err != nil {
+		r.err = cmp.Or(r.err, err)
+		return
+	}
+	defer to.Close()
+	r.own = append(r.own, from)
+	r.add("--seccomp", r.inherit(from))
+	r.err = cmp.Or(r.err, binary.Write(to, binary.NativeEndian, filter(network))) // a pipe holds it
+}

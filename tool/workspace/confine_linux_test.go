@@ -3,89 +3,73 @@ package workspace_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
-func confined(t *testing.T, o *workspace.Options) bench {
-	t.Helper()
-	b := setup(t, o)
-	if !b.Confined() {
-		t.Skip("this kernel lacks Landlock 3: " + b.Confinement())
-	}
-	return b
-}
-
-func TestConfinedShellStaysInside(t *testing.T) {
-	home := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(home, ".ssh"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(home, ".ssh", "id_rsa"), []byte("s3cret"), 0o644))
-	t.Setenv("HOME", home)
-	t.Setenv("ANTHROPIC_API_KEY", "s3cret")
-	b := confined(t, nil)
-	b.link(t, b.outside, "link")
-	commands := []string{
-		"cat ../outside/secret", "cat link/secret", "ls ../outside", "cat " + b.outside + "/secret", "cd ../outside && cat secret",
-		"echo x > ../outside/secret", "echo x >> link/secret", "touch ../outside/new", "mkdir ../outside/new", "rm -f ../outside/secret",
-		"mv ../outside/secret stolen", "ln ../outside/secret stolen && cat stolen", "ln -s ../outside/secret s && cat s",
-		"mv link/secret .", "truncate -s 0 ../outside/secret", "cp -r ../outside .",
-		"cat " + home + "/.ssh/id_rsa", "touch " + home + "/.profile", "ls " + home,
-		"touch /etc/fermata /usr/fermata /tmp/fermata-escaped /var/tmp/fermata /fermata",
-		"cat /proc/$PPID/environ", "cat /proc/$PPID/root" + b.outside + "/secret", "cat /proc/$PPID/cwd/doc.go",
-		"head -c 1 /proc/$PPID/mem", "sh -c 'cat ../outside/secret'", "setsid cat ../outside/secret",
-		"mknod dev b 7 0", "chroot . /bin/true",
-	}
-	if b.Signals() {
-		commands = append(commands, "kill -0 $PPID", "kill -9 $PPID")
-	}
-	for _, command := range commands {
-		status, out := b.shell(t, command)
-		require.NotEqual(t, "[exit status 0]", status, "%s: %s", command, out)
-		require.NotContains(t, out, "s3cret", command)
-	}
-	text, err := os.ReadFile(filepath.Join(b.outside, "secret"))
-	require.NoError(t, err)
-	require.Equal(t, "s3cret", string(text))
-	entries, err := os.ReadDir(b.outside)
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	require.NoFileExists(t, "/tmp/fermata-escaped")
-}
-
+// A command can work within its sandbox, and gets more by options.
 func TestConfinedShellCanWork(t *testing.T) {
-	b := confined(t, nil)
-	for _, command := range []string{
-		"mkdir -p a/b && echo x > a/f && mv a/f a/b/g && ln a/b/g a/h && ln -s h a/i && cat a/i && rm -r a",
-		`echo x > "$TMPDIR/f" && mv "$TMPDIR/f" . && cp f "$HOME/f" && truncate -s 0 f && rm f "$HOME/f"`,
-		"echo x > /dev/null && head -c 1 /dev/urandom > r && cat /etc/passwd > /dev/null && ls /usr /proc/self > /dev/null",
-		`printf '#!/bin/sh\necho ran' > run && chmod +x run && ./run`,
-		"mkfifo p && (echo x > p & cat p)", "kill -0 $$", "sleep 100 & kill $!",
-	} {
-		status, out := b.shell(t, command)
-		require.Equal(t, "[exit status 0]", status, "%s: %s", command, out)
-	}
+	testenv.Need(t, needs("python3"))
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		more, shared := t.TempDir(), t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(more, "file"), []byte("text"), 0o644))
+		b := setup(t, &workspace.Options{Sandbox: s, Read: []string{more, "/not/there"}, Write: []string{shared}})
+		for _, command := range []string{
+			"mkdir -p a/b && echo x > a/f && mv a/f a/b/g && ln a/b/g a/h && ln -s h a/i && cat a/i && rm -r a",
+			`echo x > "$TMPDIR/f" && mv "$TMPDIR/f" . && cp f "$HOME/f" && truncate -s 0 f && rm f "$HOME/f"`,
+			"echo x > /dev/null && head -c 1 /dev/urandom > r && cat /etc/passwd > /dev/null && ls /usr /proc/self > /dev/null",
+			`printf '#!/bin/sh\necho ran' > run && chmod +x run && ./run`,
+			"touch f && chmod 755 f && chmod 1755 f && test -x f",
+			"mkfifo p && (echo x > p & cat p)", "kill -0 $$", "sleep 100 & kill $!", "cat < /dev/stdin", "cd sub",
+			`python3 -c 'import socket; a, b = socket.socketpair(); a.send(b"x"); assert b.recv(1) == b"x"'`,
+			fmt.Sprintf("cat %s/file; echo x > %s/file", more, shared),
+		} {
+			require.NoError(t, os.MkdirAll(filepath.Join(b.root, "sub"), 0o755))
+			status, out := b.shell(t, command)
+			require.Equal(t, "[exit status 0]", status, "%s: %s", command, out)
+		}
+		status, _ := b.shell(t, fmt.Sprintf("echo x > %s/file", more))
+		require.NotEqual(t, "[exit status 0]", status)
+		_, out := split(t, b.ok(t, "shell_run", args{"command": "pwd", "dir": "sub"}))
+		require.Equal(t, b.root+"/sub\n", out)
+		status, _ = b.shell(t, "exit 3")
+		require.Equal(t, "[exit status 3]", status)
+		require.Contains(t, b.Confinement(), "They have no network.")
+	})
 }
 
-func TestConfinedShellGetsMoreByOptions(t *testing.T) {
-	more, shared := t.TempDir(), t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(more, "file"), []byte("text"), 0o644))
-	b := confined(t, &workspace.Options{Read: []string{more, "/not/there"}, Write: []string{shared}})
-	status, out := b.shell(t, fmt.Sprintf("cat %s/file; echo x > %s/file", more, shared))
-	require.Equal(t, "[exit status 0]", status, out)
-	status, _ = b.shell(t, fmt.Sprintf("echo x > %s/file", more))
-	require.NotEqual(t, "[exit status 0]", status)
+// With Options.Network a command has all of it; without, it has none, with or without Landlock.
+func TestShellHasNetwork(t *testing.T) {
+	testenv.Need(t, needs("python3"))
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		w := outside(t, s)
+		b := setup(t, &workspace.Options{Sandbox: s, Network: true, Read: []string{w.read}})
+		b.put(t, "escape.py", escapePy)
+		require.NotContains(t, b.Confinement(), "They have no network.")
+		for _, way := range []string{"PY tcp PORT", "PY udp PORT", "PY unix SOCKET"} {
+			status, out := b.shell(t, w.command(way))
+			require.Equal(t, "[exit status 0]", status, "%s: %s", way, out)
+		}
+	})
+	w := outside(t, "")
+	b := setup(t, &workspace.Options{Confine: tool.ConfineWherePossible})
+	b.Unhold()
+	b.put(t, "escape.py", escapePy)
+	status, _ := b.shell(t, w.command("PY tcp PORT"))
+	require.Equal(t, "[exit status 1]", status)
 }
 
 // The worker itself, on any of its threads, may do what it could before.
 func TestWorkerIsNotConfined(t *testing.T) {
-	b := confined(t, nil)
+	b := setup(t, nil)
 	var all sync.WaitGroup
 	for i := range 32 {
 		all.Go(func() {
@@ -112,126 +96,12 @@ func TestWorkerIsNotConfined(t *testing.T) {
 	}
 }
 
-// What leaves the group is found by its mark, whatever it did with its environment.
-func TestShellEndsDaemons(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("there is no setsid here")
-	}
-	b := setup(t, nil)
-	for _, command := range []string{
-		`env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000' >/dev/null 2>&1 & until test -e pid; do sleep 0.01; done`,
-		`(env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' </dev/null >/dev/null 2>&1 &) & until test -e pid; do sleep 0.01; done`,
-		`setsid sh -c 'echo $$ > pid.new; mv pid.new pid; sleep 1000' >/dev/null 2>&1 & until test -e pid; do sleep 0.01; done`,
-		`setsid sh -c 'trap "" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' & until test -e pid; do sleep 0.01; done`,
-	} {
-		status, _ := b.shell(t, command)
-		require.Equal(t, "[exit status 0]", status)
-		gone(t, b.process(t, "pid"))
-		require.NoError(t, os.Remove(filepath.Join(b.root, "pid")))
-	}
-}
-
-// Nothing that is held changes its mark.
-func TestNothingTakesItsMarkOff(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
-	}
-	b := confined(t, nil)
-	b.put(t, "hide.py", `
-import ctypes, os, resource
-for soft, hard in (1, 1), (0, 0), (1, resource.getrlimit(resource.RLIMIT_RTTIME)[1]):
-    try: resource.setrlimit(resource.RLIMIT_RTTIME, (soft, hard))
-    except (PermissionError, ValueError): pass
-libc = ctypes.CDLL(None, use_errno=True)
-pair = (ctypes.c_uint64 * 2)(1, 1)
-assert libc.syscall(160, 15, pair) < 0 and ctypes.get_errno() == 1 # setrlimit, on amd64
-assert libc.syscall(302, 0, ctypes.c_uint64(15 | 7 << 32), pair, None) < 0 and ctypes.get_errno() == 1 # prlimit64
-assert libc.syscall(302, 0, 15, None, pair) == 0 # to look is no change
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)) # others may go down
-if os.fork() == 0:
-    os.setsid()
-    os.environ.clear()
-    open("pid.new", "w").write(str(os.getpid()))
-    os.rename("pid.new", "pid")
-    os.execve("/bin/sleep", ["sleep", "1000"], {})
-while not os.path.exists("pid"): pass
-`)
-	status, out := b.shell(t, "python3 hide.py >out 2>&1; cat out")
-	require.Equal(t, "[exit status 0]", status, out)
-	require.Empty(t, strings.TrimPrefix(out, "(no output)"))
-	gone(t, b.process(t, "pid"))
-}
-
-// No file that a command makes runs with its owner's rights, whatever way it takes.
-func TestShellSetsNoIDs(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil || runtime.GOARCH != "amd64" {
-		t.Skip("there is no python3, or the numbers of calls are others")
-	}
-	b := confined(t, nil)
-	b.put(t, "bits.py", `
-import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*a):
-    if libc.syscall(*a) < 0: raise OSError(ctypes.get_errno(), "")
-open("f", "w").close(); f = os.open("f", os.O_RDONLY); here = os.open(".", os.O_RDONLY)
-how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
-ways = [
-    lambda: os.chmod("f", 0o4755), lambda: os.chmod("f", 0o2755), lambda: os.fchmod(f, 0o6755),
-    lambda: call(90, b"f", 0o4755), lambda: call(91, f, 0o4755), lambda: call(268, here, b"f", 0o4755), lambda: call(452, here, b"f", 0o4755, 0),
-    lambda: call(2, b"g", os.O_CREAT | os.O_WRONLY, 0o4755), lambda: call(85, b"g", 0o4755), lambda: call(257, here, b"g", os.O_CREAT | os.O_WRONLY, 0o2755),
-    lambda: call(257, here, b".", os.O_TMPFILE | os.O_RDWR, 0o4755), lambda: call(437, here, b"g", how, 24),
-    lambda: call(133, b"g", 0o104755, 0), lambda: call(259, here, b"g", 0o104755, 0),
-]
-for n, way in enumerate(ways):
-    try: way()
-    except OSError as e: print(n, "no")
-    else: print(n, "yes")
-os.chmod("f", 0o755); os.chmod("f", 0o1755)
-os.close(os.open("plain", os.O_CREAT | os.O_WRONLY, 0o755)); call(257, here, b"f", os.O_RDONLY, 0o4755)
-`)
-	status, out := b.shell(t, "umask 0; python3 bits.py")
-	require.Equal(t, "[exit status 0]", status, out)
-	require.NotContains(t, out, "yes")
-	require.Equal(t, 14, strings.Count(out, "no"))
-	entries, err := os.ReadDir(b.root)
-	require.NoError(t, err)
-	for _, entry := range entries {
-		info, err := entry.Info()
-		require.NoError(t, err)
-		require.Zero(t, info.Mode()&(os.ModeSetuid|os.ModeSetgid), entry.Name())
-	}
-}
-
-// Root's commands have no right over files that others have not.
-func TestShellHasNoRightsOfRoot(t *testing.T) {
-	b := confined(t, nil)
-	if os.Geteuid() != 0 {
-		t.Skip("this is not root")
-	}
-	b.put(t, "others", "x")
-	require.NoError(t, os.Chown(filepath.Join(b.root, "others"), 65534, 65534))
-	require.NoError(t, os.Chmod(filepath.Join(b.root, "others"), 0o600))
-	for _, command := range []string{"cat others", "echo x >> others", "chmod 666 others", "touch f && chown 65534 f", "chown 0 others", "setpriv --reuid 65534 true || su nobody -s /bin/true"} {
-		status, out := b.shell(t, command)
-		require.NotEqual(t, "[exit status 0]", status, "%s: %s", command, out)
-	}
-	_, out := b.shell(t, "grep Cap /proc/self/status")
-	require.Contains(t, out, "CapPrm:\t0000000000000400\n")
-	require.Contains(t, out, "CapEff:\t0000000000000400\n")
-}
-
-// A command has no terminal, not even this process'.
-func TestShellHasNoTerminal(t *testing.T) {
-	b := confined(t, nil)
-	for _, command := range []string{"echo x > /dev/tty", "true < /dev/tty", "true <> /dev/ptmx", "for t in /dev/pts/[0-9]*; do echo x > $t && exit 0; done; exit 1"} {
-		status, out := b.shell(t, command)
-		require.NotEqual(t, "[exit status 0]", status, "%s: %s", command, out)
-	}
-}
-
 // A command has limits, and this process keeps its own.
 func TestShellIsBounded(t *testing.T) {
-	b := setup(t, nil)
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) { bounded(t, setup(t, &workspace.Options{Sandbox: s})) })
+}
+
+func bounded(t *testing.T, b bench) {
 	_, out := b.shell(t, "cat /proc/self/limits /proc/self/oom_score_adj")
 	require.Regexp(t, `Max core file size +0 +0 `, out)
 	require.Regexp(t, `Max file size +17179869184 +17179869184 `, out)

@@ -8,9 +8,6 @@ func (w *Workspace) Place(path string) (string, error) { return w.place("test", 
 // Unhold makes the workspace believe that the kernel lacks Landlock.
 func (w *Workspace) Unhold() { w.kernel.Landlock = 0 }
 
-// Signals reports whether the kernel keeps commands from signalling others.
-func (w *Workspace) Signals() bool { return w.kernel.Signals() }
-
 // Sensitive is what the tools protect.
 var Sensitive = sensitive
 

@@ -222,21 +222,6 @@ func TestShellCancellationEndsGrandchildren(t *testing.T) {
 	gone(t, pid)
 }
 
-func TestShellEndsWhatItLeftBehind(t *testing.T) {
-	b := setup(t, nil)
-	for name, command := range map[string]string{
-		"background": "sleep 1000 & echo $! > pid",
-		"silent":     "sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > pid",
-		"nohup":      "nohup sleep 1000 >/dev/null 2>&1 & echo $! > pid",
-		"stubborn":   `sh -c 'trap "" TERM; echo $$ > pid; while :; do sleep 1; done' & until test -e pid; do sleep 0.01; done`,
-	} {
-		status, _ := b.shell(t, command)
-		require.Equal(t, "[exit status 0]", status, name)
-		gone(t, b.process(t, "pid"))
-		require.NoError(t, os.Remove(filepath.Join(b.root, "pid")))
-	}
-}
-
 func TestShellEndsWithItsWorker(t *testing.T) {
 	b := setup(t, nil)
 	require.NoError(t, os.Mkdir(filepath.Join(b.root, "home"), 0o755))

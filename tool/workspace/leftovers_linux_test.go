@@ -1,0 +1,88 @@
+package workspace_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/internal/testenv"
+	"github.com/fermata-agents/fermata/tool"
+	"github.com/fermata-agents/fermata/tool/workspace"
+)
+
+// token is a time for sleep by which its process is known.
+func token() string { return fmt.Sprintf("1000.%09d", rand.IntN(1e9)) }
+
+// having are the processes whose command line has a token and that have not ended.
+func having(token string) (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(token)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// stays are ways to outlive a command. Each writes the file "up" when it has begun.
+var stays = map[string]string{
+	"background": "(touch up; exec sleep TOKEN) &",
+	"silent":     "(touch up; exec sleep TOKEN) >/dev/null 2>&1 </dev/null &",
+	"nohup":      "nohup sh -c 'touch up; exec sleep TOKEN' >/dev/null 2>&1 &",
+	"stubborn":   `sh -c 'trap "" TERM HUP; touch up; while :; do sleep TOKEN; done' &`,
+	"session":    "setsid sh -c 'touch up; exec sleep TOKEN' >/dev/null 2>&1 &",
+	"daemon":     "(env -i /usr/bin/setsid sh -c 'touch up; exec sleep TOKEN' </dev/null >/dev/null 2>&1 &) &",
+	"hidden":     "python3 hide.py TOKEN &",
+}
+
+const hidePy = `
+import ctypes, os, resource, sys
+try: resource.setrlimit(resource.RLIMIT_RTTIME, (1, 1))
+except (OSError, ValueError): pass
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.syscall(302, 0, 15, None, (ctypes.c_uint64 * 2)()) == 0 # to look is no change
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)) # others may go down
+libc.prctl(1, 0)
+if libc.ptrace(16, 1, 0, 0) == 0: # the first process, which is this one's own in some
+    os.waitpid(1, 0x40000000)
+    libc.ptrace(17, 1, 0, 0)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear()
+        open("up", "w")
+        os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
+`
+
+// Nothing that a command started outlives it, whatever it did to stay.
+func TestNothingOutlivesACommand(t *testing.T) {
+	testenv.Need(t, needs("python3", "setsid"))
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		b := setup(t, &workspace.Options{Sandbox: s})
+		b.put(t, "hide.py", hidePy)
+		for name, command := range stays {
+			token := token()
+			status, out := b.shell(t, replace(command, token)+" until test -e up; do sleep 0.01; done; rm up")
+			require.Equal(t, "[exit status 0]", status, "%s: %s", name, out)
+			require.Empty(t, having(token), name)
+		}
+	})
+}
+
+func replace(command, token string) string {
+	return string(bytes.ReplaceAll([]byte(command), []byte("TOKEN"), []byte(token)))
+}
+
+// eventually waits until nothing has a token.
+func eventuallyGone(t *testing.T, token string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(having(token)) == 0 }, soon, 5*time.Millisecond)
+}

@@ -8,8 +8,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -129,6 +131,27 @@ func TestShellEndsDaemons(t *testing.T) {
 		gone(t, b.process(t, "pid"))
 		require.NoError(t, os.Remove(filepath.Join(b.root, "pid")))
 	}
+}
+
+// What a killed worker's command has left, out of its group, is ended by the next worker,
+// and what this process runs is not.
+func TestNextWorkerEndsDaemons(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid here")
+	}
+	b, own := setup(t, nil), setup(t, nil)
+	pid := b.killed(t, `env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000' >/dev/null 2>&1 & sleep 1000`)
+	runs := make(chan string)
+	go func() {
+		text, err := own.do("shell_run", args{"command": "echo $$ > pid.new; mv pid.new pid; while ! test -e end; do sleep 0.05; done; echo alive"})
+		runs <- fmt.Sprint(text, err)
+	}()
+	own.process(t, "pid")
+	require.NoError(t, syscall.Kill(pid, 0), "it has left its group")
+	confine.EndOrphans()
+	gone(t, pid)
+	own.put(t, "end", "")
+	require.Contains(t, <-runs, "alive")
 }
 
 // Nothing that is held changes its mark.

@@ -21,6 +21,7 @@ import (
 type schemas struct {
 	mu   sync.Mutex
 	read map[[sha256.Size]byte]*schemaOfTool
+	size int // of what was read, as JSON
 }
 
 // known are those of this process.
@@ -35,8 +36,9 @@ type schemaOfTool struct {
 }
 
 const (
-	// maxSchemas is how many schemas are kept. Past it they are read again.
-	maxSchemas = 1024
+	// maxSchemas is how many bytes of schemas are kept, which take up to 300 times that in
+	// memory. Past it they are read again.
+	maxSchemas = 2 << 20
 	// maxSteps bounds what it takes to check a call: some seconds.
 	maxSteps = 40_000_000
 	// maxFault is how long the model is told what is wrong, in bytes.
@@ -159,8 +161,8 @@ func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
 	read = readSchema(raw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.read == nil || len(s.read) >= maxSchemas {
-		s.read = map[[sha256.Size]byte]*schemaOfTool{}
+	if s.size += len(raw); s.read == nil || s.size > maxSchemas {
+		s.read, s.size = map[[sha256.Size]byte]*schemaOfTool{}, len(raw)
 	}
 	s.read[sum] = read
 	return read
@@ -194,6 +196,9 @@ func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
 		return nil, nil, err
 	}
 	if why := agent.Endless(plain); why != "" {
+		return nil, nil, errors.New(why)
+	}
+	if why := agent.HeavyPatterns(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}
 	resolved, err := schema.Resolve(nil)

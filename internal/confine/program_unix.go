@@ -17,6 +17,9 @@ type Program struct {
 	reaped bool
 }
 
+// orphans ends what killed processes left, once.
+var orphans = sync.OnceFunc(EndOrphans)
+
 // Start starts a program under a policy, in a session of its own, so that it has no
 // terminal. An [agent.Denied] error is the policy's [Policy.Fault]; any other says that it
 // could not be started.
@@ -27,6 +30,7 @@ func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if err := p.Fault(); err != nil {
 		return nil, err
 	}
+	orphans()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.launch(cmd); err != nil {
 		return nil, err

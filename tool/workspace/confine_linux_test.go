@@ -8,8 +8,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -131,6 +133,27 @@ func TestShellEndsDaemons(t *testing.T) {
 	}
 }
 
+// What a killed worker's command has left, out of its group, is ended by the next worker,
+// and what this process runs is not.
+func TestNextWorkerEndsDaemons(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid here")
+	}
+	b, own := setup(t, nil), setup(t, nil)
+	pid := b.killed(t, `env -i setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 1000' >/dev/null 2>&1 & sleep 1000`)
+	runs := make(chan string)
+	go func() {
+		text, err := own.do("shell_run", args{"command": "echo $$ > pid.new; mv pid.new pid; while ! test -e end; do sleep 0.05; done; echo alive"})
+		runs <- fmt.Sprint(text, err)
+	}()
+	own.process(t, "pid")
+	require.NoError(t, syscall.Kill(pid, 0), "it has left its group")
+	confine.EndOrphans()
+	gone(t, pid)
+	own.put(t, "end", "")
+	require.Contains(t, <-runs, "alive")
+}
+
 // Nothing that is held changes its mark.
 func TestNothingTakesItsMarkOff(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -160,6 +183,43 @@ while not os.path.exists("pid"): pass
 	require.Equal(t, "[exit status 0]", status, out)
 	require.Empty(t, strings.TrimPrefix(out, "(no output)"))
 	gone(t, b.process(t, "pid"))
+}
+
+// A command changes neither limits nor priority of the worker, which has the same user, and
+// gets no namespaces, in which it would have capabilities.
+func TestShellLeavesTheWorkerAlone(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("there is no python3, or the numbers of calls are others")
+	}
+	b := confined(t, nil)
+	b.put(t, "touch.py", `
+import ctypes, os, resource, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*a):
+    if libc.syscall(*a) < 0: raise OSError(ctypes.get_errno(), "")
+worker = int(sys.argv[1])
+limit = ctypes.create_string_buffer(16); call(302, worker, 7, None, limit) # what the limit is, may be asked
+one = ctypes.create_string_buffer(b"\x01"); zero = ctypes.create_string_buffer(48); zero[0] = b"\x30"
+ways = [
+    lambda: call(302, worker, 7, limit, None), lambda: resource.prlimit(worker, resource.RLIMIT_CPU, (1, 1)),
+    lambda: os.setpriority(os.PRIO_PROCESS, worker, 0), lambda: os.setpriority(os.PRIO_USER, 0, 0), lambda: call(251, 1, worker, 4 << 13), lambda: call(251, 3, 0, 4 << 13),
+    lambda: os.sched_setaffinity(worker, os.sched_getaffinity(worker)), lambda: os.sched_setscheduler(worker, 0, os.sched_param(0)),
+    lambda: os.sched_setparam(worker, os.sched_param(0)), lambda: call(314, worker, zero, 0),
+    *[lambda flag=flag: call(272, flag) for flag in (0x10000000, 0x20000, 0x40000000, 0x20000000, 0x8000000, 0x4000000, 0x2000000)],
+    lambda: call(56, 0x10000000 | 17, 0, 0, 0, 0), lambda: call(435, zero, 88), lambda: call(308, os.open("/proc/self/ns/net", 0), 0),
+]
+for n, way in enumerate(ways):
+    try: way()
+    except OSError as e: print(n, "no")
+    else: print(n, "yes")
+os.setpriority(os.PRIO_PROCESS, 0, 1); os.sched_setaffinity(0, os.sched_getaffinity(0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+resource.prlimit(0, resource.RLIMIT_NOFILE, (32, 32)); subprocess.run(["true"], check=True, preexec_fn=lambda: None)
+t = threading.Thread(target=lambda: None); t.start(); t.join()
+`)
+	status, out := b.shell(t, fmt.Sprintf("python3 touch.py %d 2>&1", os.Getpid()))
+	require.Equal(t, "[exit status 0]", status, out)
+	require.NotContains(t, out, "yes")
+	require.Equal(t, 20, strings.Count(out, "no"), out)
 }
 
 // No file that a command makes runs with its owner's rights, whatever way it takes.

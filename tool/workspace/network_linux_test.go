@@ -27,8 +27,17 @@ def unix(): s = socket.socket(socket.AF_UNIX); s.connect(path); s.close()
 def netlink(): socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close()
 def ring():
     if ctypes.CDLL(None, use_errno=True).syscall(425, 4, ctypes.create_string_buffer(120)) < 0: raise OSError(ctypes.get_errno(), "")
+libc = ctypes.CDLL(None, use_errno=True)
+def ok(r):
+    if r < 0: raise OSError(ctypes.get_errno(), "")
+def loose(kind): a, b = socket.socketpair(socket.AF_UNIX, kind); a.sendto(b"x", path + "d")
+def datagram(): loose(socket.SOCK_DGRAM)
+def raw(): loose(socket.SOCK_RAW)
+def memory(): r = libc.shmget(0, 4096, 0o1600); ok(r); ok(libc.shmctl(r, 0, None))
+def queue(): r = libc.msgget(0, 0o1600); ok(r); ok(libc.msgctl(r, 0, None))
+def lock(): r = libc.semget(0, 1, 0o1600); ok(r); ok(libc.semctl(r, 0, 0, None))
 def pair(): a, b = socket.socketpair(); a.send(b"x"); assert b.recv(1) == b"x"
-for way in tcp, fast, mptcp, udp, six, unix, netlink, ring, pair:
+for way in tcp, fast, mptcp, udp, six, unix, netlink, ring, datagram, raw, memory, queue, lock, pair:
     try: way()
     except OSError as e: print(way.__name__, "no", e.errno == 1)
     else: print(way.__name__, "yes")
@@ -47,6 +56,9 @@ func TestShellHasNoNetwork(t *testing.T) {
 	local, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	defer local.Close()
+	loose, err := net.ListenPacket("unixgram", path+"d") // such as that of the system's log
+	require.NoError(t, err)
+	defer loose.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	for _, network := range []bool{false, true} {
@@ -64,7 +76,7 @@ func TestShellHasNoNetwork(t *testing.T) {
 				require.NotContains(t, b.Confinement(), "They have no network.")
 				continue
 			}
-			require.Equal(t, "tcp no True\nfast no True\nmptcp no True\nudp no True\nsix no True\nunix no True\nnetlink no True\nring no True\npair yes\n", out)
+			require.Equal(t, "tcp no True\nfast no True\nmptcp no True\nudp no True\nsix no True\nunix no True\nnetlink no True\nring no True\ndatagram no True\nraw no True\nmemory no True\nqueue no True\nlock no True\npair yes\n", out)
 			require.Contains(t, b.Confinement(), "They have no network.")
 		}
 	}

@@ -104,3 +104,19 @@ func TestShellIsRefusedOverProtectedPaths(t *testing.T) {
 	defer whole.Close()
 	require.ErrorIs(t, whole.CheckWrite(), agent.Denied)
 }
+
+// What is private stays so where every program may read: in a directory of the system, or on
+// the PATH.
+func TestPrivatePathsAreNotReadAmongTheSystems(t *testing.T) {
+	system := t.TempDir()
+	for _, name := range []string{"own/deep/key", "own/deep/plain", "own/plain", "plain", "lock"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(system, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(system, name), []byte("text of "+name), 0o600))
+	}
+	require.NoError(t, os.Symlink("..", filepath.Join(system, "own", "loop")))
+	require.NoError(t, os.Symlink("own/deep/key", filepath.Join(system, "link")))
+	t.Setenv("PATH", os.Getenv("PATH")+string(filepath.ListSeparator)+system)
+	b := confined(t, &workspace.Options{Private: []string{filepath.Join(system, "link"), filepath.Join(system, "lock")}})
+	_, out := b.shell(t, "cd "+system+"; cat own/deep/key link own/loop/link lock own/deep/plain own/plain plain 2>/dev/null")
+	require.Equal(t, "text of own/deep/plaintext of own/plaintext of plain", out)
+}

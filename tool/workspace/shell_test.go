@@ -25,14 +25,17 @@ import (
 // soon is how long something may take that takes no time.
 const soon = 20 * time.Second
 
-// workerRoot tells the test binary to be a worker that runs a command for ever.
-const workerRoot = "FERMATA_TEST_WORKER"
+// workerRoot tells the test binary to be a worker that runs a command, workerCommand.
+const (
+	workerRoot    = "FERMATA_TEST_WORKER"
+	workerCommand = "FERMATA_TEST_COMMAND"
+)
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(workerRoot); root != "" {
 		w, err := workspace.Open(root, &workspace.Options{Home: filepath.Join(root, "home"), AsRoot: true})
 		if err == nil {
-			_, err = bench{Workspace: w}.do("shell_run", args{"command": "echo $$ > pid.new; mv pid.new pid; sleep 1000; true"})
+			_, err = bench{Workspace: w}.do("shell_run", args{"command": os.Getenv(workerCommand)})
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -237,16 +240,22 @@ func TestShellEndsWhatItLeftBehind(t *testing.T) {
 	}
 }
 
-func TestShellEndsWithItsWorker(t *testing.T) {
-	b := setup(t, nil)
-	require.NoError(t, os.Mkdir(filepath.Join(b.root, "home"), 0o755))
+// killed is the number of a process whose command says it in a file, of a worker that was
+// killed.
+func (b bench) killed(t *testing.T, command string) int {
+	require.NoError(t, os.MkdirAll(filepath.Join(b.root, "home"), 0o755))
 	worker := exec.Command(os.Args[0])
-	worker.Env = append(os.Environ(), workerRoot+"="+b.root, "TMPDIR="+t.TempDir())
+	worker.Env = append(os.Environ(), workerRoot+"="+b.root, workerCommand+"="+command, "TMPDIR="+t.TempDir())
 	require.NoError(t, worker.Start())
 	pid := b.process(t, "pid")
 	require.NoError(t, worker.Process.Kill())
 	worker.Wait()
-	gone(t, pid)
+	return pid
+}
+
+func TestShellEndsWithItsWorker(t *testing.T) {
+	b := setup(t, nil)
+	gone(t, b.killed(t, "echo $$ > pid.new; mv pid.new pid; sleep 1000; true"))
 }
 
 func TestShellProgress(t *testing.T) {

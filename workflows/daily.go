@@ -12,10 +12,13 @@ import (
 
 // daily is the workflow that keeps the account of a task queue's daily limits. Workers
 // claim by update; it never ends by itself.
-func daily(ctx workflow.Context, raw converter.RawValue) error {
+func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 	account := loop.DailyAccount{}
-	if carried, _ := decoded[loop.DailyAccount](raw); carried != nil { // what is refused is nobody's account
-		account = *carried
+	info := workflow.GetInfo(ctx)
+	if _, bad := handedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // else it is nobody's account
+		if carried, _ := decoded[loop.DailyAccount](raw); carried != nil {
+			account = *carried
+		}
 	}
 	err := workflow.SetUpdateHandler(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
 		data, bad := durable.Bytes(raw)
@@ -38,5 +41,5 @@ func daily(ctx workflow.Context, raw converter.RawValue) error {
 	if err != nil {
 		return err
 	}
-	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account)
+	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account, handed{From: info.WorkflowExecution.RunID})
 }

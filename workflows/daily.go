@@ -17,18 +17,16 @@ func daily(ctx workflow.Context, raw converter.RawValue) error {
 	if carried, _ := decoded[loop.DailyAccount](raw); carried != nil { // what is refused is nobody's account
 		account = *carried
 	}
-	err := workflow.SetUpdateHandler(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
-		data, bad := durable.Bytes(raw)
-		if bad != nil {
-			return grant, durable.Failure(bad, nil)
+	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
+		c, err := claimIn(raw)
+		if err == nil {
+			account, grant = account.Claim(workflow.Now(ctx), c)
 		}
-		c, bad := signals.DecodeDailyClaim(data)
-		if bad != nil {
-			return grant, durable.Failure(bad, nil)
-		}
-		account, grant = account.Claim(workflow.Now(ctx), c)
-		return grant, nil
-	})
+		return grant, err
+	}, workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, raw converter.RawValue) error {
+		_, err := claimIn(raw)
+		return err // what is refused stands in no history
+	}})
 	if err != nil {
 		return err
 	}
@@ -39,4 +37,16 @@ func daily(ctx workflow.Context, raw converter.RawValue) error {
 		return err
 	}
 	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account)
+}
+
+func claimIn(raw converter.RawValue) (agent.DailyClaim, error) {
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return agent.DailyClaim{}, durable.Failure(bad, nil)
+	}
+	c, bad := signals.DecodeDailyClaim(data)
+	if bad != nil {
+		return c, durable.Failure(bad, nil)
+	}
+	return c, nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // daily is the workflow that keeps the account of a task queue's daily limits. Workers
-// claim by update; it never ends by itself.
+// claim by update; it never ends by itself, also where it is cancelled.
 func daily(ctx workflow.Context, raw converter.RawValue) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a new account would have the whole limit anew
 	account := loop.DailyAccount{}
 	if carried, _ := decoded[loop.DailyAccount](raw); carried != nil { // what is refused is nobody's account
 		account = *carried

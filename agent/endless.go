@@ -136,7 +136,7 @@ func (c counter) steps(v any, depth int) int {
 		return n
 	}
 	pattern, _ := schema["pattern"].(string)
-	n := 1 + weigh(pattern)
+	n := 1 + PatternWeight(pattern)
 	for _, key := range []string{"enum", "required", "type"} {
 		list, _ := schema[key].([]any)
 		n += len(list)
@@ -154,7 +154,7 @@ func (c counter) steps(v any, depth int) int {
 	}
 	if patterns, ok := schema["patternProperties"].(map[string]any); ok {
 		for name := range patterns { //workflowcheck:ignore a sum has no order
-			n += weigh(name)
+			n += PatternWeight(name)
 		}
 	}
 	c.known[key] = n

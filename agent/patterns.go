@@ -25,7 +25,7 @@ func HeavyPatterns(schema []byte) string {
 	var size, weight int
 	eachPattern(root, func(pattern string) {
 		if size += len(pattern); size <= maxPatterns {
-			weight += weigh(pattern)
+			weight += PatternWeight(pattern)
 		}
 	})
 	if size > maxPatterns || weight > maxPatternWeight {
@@ -55,9 +55,9 @@ func eachPattern(v any, visit func(string)) {
 	}
 }
 
-// weigh is about how many instructions a regular expression has, each of which may be looked
-// at for each character of a text; zero for one that is none.
-func weigh(pattern string) int {
+// PatternWeight is about how many instructions a regular expression has, each of which may be
+// looked at for each character of a text; zero for one that is none. It is not for workflows.
+func PatternWeight(pattern string) int {
 	expression, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return 0

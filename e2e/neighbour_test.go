@@ -1,14 +1,19 @@
 package e2e
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
 	temporal "go.temporal.io/sdk/client"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/signals"
+	"github.com/fermata-agents/fermata/testsuite"
+	"github.com/fermata-agents/fermata/tool"
 )
 
 // The server gives what a workflow began with to what follows on it also where a cron
@@ -63,4 +68,47 @@ func without(t *testing.T, v any, field string) any {
 		}
 	}
 	return v
+}
+
+// A reset keeps what stands in the history before it: also an approval, with the call that
+// it began. The server then has the step done anew. The call is not made a second time: its
+// outcome is unknown, as where a worker was lost with it.
+func TestAResetDoesNotMakeACallAgain(t *testing.T) {
+	t.Parallel()
+	begun, goOn := make(chan struct{}, 4), make(chan struct{})
+	pay := tool.New("pay", "pays", func(ctx context.Context, _ *tool.Call, _ struct{}) (string, error) {
+		begun <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+		return "paid", nil
+	}, nil)
+	s := setup(t, agent.Definition{Rules: []agent.Rule{{Do: agent.Ask}}}, testsuite.NewScript(
+		testsuite.Reply{Match: "^go", Calls: call("pay", nil)}, testsuite.Reply{Match: "paid|Unknown", Text: "done"}), pay)
+	run := s.begin(t, "go", nil)
+	_, err := s.Approve(t.Context(), s.suspended(t, run).Requests[0], nil)
+	require.NoError(t, err)
+	<-begun
+	before := len(s.tasks(t, run.Session))
+	require.NoError(t, s.temporal.SignalWorkflow(t.Context(), run.Session, "", "nonsense", nil)) // it makes a task in the midst of the call
+	var tasks []int64
+	require.Eventually(t, func() bool {
+		tasks = s.tasks(t, run.Session)
+		return len(tasks) > before
+	}, patience, 10*time.Millisecond)
+	close(goOn)
+	first := s.rest(t, run)
+	require.Equal(t, agent.Completed, first.Status, "%+v", first.Error)
+
+	info, err := s.temporal.DescribeWorkflowExecution(t.Context(), run.Session, "")
+	require.NoError(t, err)
+	_, err = s.temporal.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: info.GetWorkflowExecutionInfo().GetExecution(), Reason: "attack", RequestId: uuid.NewString(), WorkflowTaskFinishEventId: tasks[before],
+	})
+	require.NoError(t, err)
+	out := s.rest(t, run)
+	require.Equal(t, agent.Completed, out.Status, "%+v", out.Error)
+	require.Empty(t, begun, "nobody approved it anew")
+	require.Equal(t, 1, out.Tools[0].Unknown, "%+v", out.Tools)
 }

@@ -126,12 +126,12 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 			out[i] = p
 		case !encrypted(p):
 			out[i] = refused("it is not encrypted, and nothing plain is taken where there are keys")
+		case keyring.KeyOf(p.GetData()) == "" || keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
+			out[i] = refused("it was changed, or is not what it says") // whatever keys this process has
 		case !c.has(p) && where.unrecorded:
 			out[i] = refused("it is encrypted with a key that this worker does not have")
 		case !c.has(p):
 			return nil, c.lacks(p)
-		case keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
-			out[i] = refused("it was changed, or is not what it says")
 		case !where.takes(claim, i):
 			out[i] = refused("it was encrypted for another place")
 		default:

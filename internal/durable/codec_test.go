@@ -116,7 +116,11 @@ func TestAPayloadIsReadWhereItBelongs(t *testing.T) {
 		"a change":          {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data[len(p.Data)-1] ^= 1 })},
 		"another header":    {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data[3] ^= 1 })},
 		"no data":           {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data = nil })},
-		"plain":             {"prod", "trip-42", "pause", payload(t, map[string]string{"reason": "lunch"})},
+		"an encoding alone": {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) {
+			p.Metadata, p.Data = map[string][]byte{"encoding": []byte("binary/encrypted")}, []byte("{}")
+		})},
+		"a key's name": {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Metadata["encryption-key-id"] = []byte("k9") })},
+		"plain":        {"prod", "trip-42", "pause", payload(t, map[string]string{"reason": "lunch"})},
 	} {
 		t.Run(what, func(t *testing.T) {
 			got, err := arrives(t, c, moved.namespace, moved.session, moved.name, time.Now(), moved.p)

@@ -129,7 +129,19 @@ func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
 	require.Empty(t, failed)
 	d, err := s.temporal.DescribeWorkflowExecution(t.Context(), signals.DailyID(s.queue), "")
 	require.NoError(t, err)
-	require.NotEqual(t, d.GetWorkflowExecutionInfo().GetFirstRunId(), d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	first := d.GetWorkflowExecutionInfo().GetFirstRunId()
+	require.NotEqual(t, first, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	s.keep(t, "daily", signals.DailyID(s.queue), first)
+	require.Eventually(t, func() bool { // listings are behind
+		tried := 0
+		for v, err := range worker.Preflight(t.Context(), s.temporal, &worker.Options{TaskQueue: s.queue}, nil) {
+			require.NoError(t, err)
+			require.NoError(t, v.Err())
+			require.Equal(t, signals.DailyID(s.queue), v.Session)
+			tried++
+		}
+		return tried == 1
+	}, patience, 50*time.Millisecond, "a new build is tried on it, too")
 	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.Daily{Tokens: limit}})
 	require.NoError(t, err)
 	require.EqualValues(t, (limit-granted)/50, g.Granted.Tokens)

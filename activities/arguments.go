@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -113,8 +115,23 @@ func (s *schemaOfTool) fault(arguments json.RawMessage) string {
 	return text
 }
 
-// disguise finds an argument whose name differs from a known one in nothing but the case of
-// letters, unless the schema says what others there may be: a program may take it for that.
+// alike reports whether names differ in nothing but the case of letters and the signs between
+// them, as amount_eur and amountEUR do: a program may take one for the other.
+func alike(a, b string) bool { return strings.EqualFold(lettersOf(a), lettersOf(b)) }
+
+// lettersOf are the letters and digits of a name; the name itself if it has none.
+func lettersOf(name string) string {
+	letters := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+	return cmp.Or(letters, name)
+}
+
+// disguise finds an argument whose name is unlike a known one in nothing but case and signs,
+// unless the schema says what others there may be: a program may take it for that.
 func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
 	if s.open {
 		return "", ""
@@ -123,7 +140,7 @@ func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
 		if slices.Contains(s.names, name) {
 			continue
 		}
-		if i := slices.IndexFunc(s.names, func(known string) bool { return strings.EqualFold(known, name) }); i >= 0 {
+		if i := slices.IndexFunc(s.names, func(known string) bool { return alike(known, name) }); i >= 0 {
 			return name, s.names[i]
 		}
 	}

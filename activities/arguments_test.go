@@ -28,6 +28,10 @@ func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
 		{closed, `{"amount_eur":1e400}`, "1e400"},
 		{open, `{"amount_eur":5,"note":1}`, ""},
 		{open, `{"Amount_EUR":5}`, "amount_eur is meant"},
+		{open, `{"amountEur":5}`, "amount_eur is meant"},
+		{open, `{"amount_eur ":5}`, "amount_eur is meant"},
+		{open, `{"amount_eur\u0000":5}`, "amount_eur is meant"},
+		{open, `{"_":5}`, ""},
 		{strings.Replace(open, `}}}`, `}},"additionalProperties":true}`, 1), `{"Amount_EUR":5}`, ""},
 		{`{"type":17}`, `{"Amount_EUR":5}`, ""}, // its rules judge nothing, see below
 		{``, `{"a":5}`, ""},

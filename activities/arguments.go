@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -21,6 +23,7 @@ import (
 type schemas struct {
 	mu   sync.Mutex
 	read map[[sha256.Size]byte]*schemaOfTool
+	size int // of what was read, as JSON
 }
 
 // known are those of this process.
@@ -35,8 +38,9 @@ type schemaOfTool struct {
 }
 
 const (
-	// maxSchemas is how many schemas are kept. Past it they are read again.
-	maxSchemas = 1024
+	// maxSchemas is how many bytes of schemas are kept, which take up to 300 times that in
+	// memory. Past it they are read again.
+	maxSchemas = 2 << 20
 	// maxSteps bounds what it takes to check a call: some seconds.
 	maxSteps = 40_000_000
 	// maxFault is how long the model is told what is wrong, in bytes.
@@ -111,8 +115,23 @@ func (s *schemaOfTool) fault(arguments json.RawMessage) string {
 	return text
 }
 
-// disguise finds an argument whose name differs from a known one in nothing but the case of
-// letters, unless the schema says what others there may be: a program may take it for that.
+// alike reports whether names differ in nothing but the case of letters and the signs between
+// them, as amount_eur and amountEUR do: a program may take one for the other.
+func alike(a, b string) bool { return strings.EqualFold(lettersOf(a), lettersOf(b)) }
+
+// lettersOf are the letters and digits of a name; the name itself if it has none.
+func lettersOf(name string) string {
+	letters := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+	return cmp.Or(letters, name)
+}
+
+// disguise finds an argument whose name is unlike a known one in nothing but case and signs,
+// unless the schema says what others there may be: a program may take it for that.
 func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
 	if s.open {
 		return "", ""
@@ -121,7 +140,7 @@ func (s *schemaOfTool) disguise(object map[string]any) (name, meant string) {
 		if slices.Contains(s.names, name) {
 			continue
 		}
-		if i := slices.IndexFunc(s.names, func(known string) bool { return strings.EqualFold(known, name) }); i >= 0 {
+		if i := slices.IndexFunc(s.names, func(known string) bool { return alike(known, name) }); i >= 0 {
 			return name, s.names[i]
 		}
 	}
@@ -159,8 +178,8 @@ func (s *schemas) of(raw json.RawMessage) *schemaOfTool {
 	read = readSchema(raw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.read == nil || len(s.read) >= maxSchemas {
-		s.read = map[[sha256.Size]byte]*schemaOfTool{}
+	if s.size += len(raw); s.read == nil || s.size > maxSchemas {
+		s.read, s.size = map[[sha256.Size]byte]*schemaOfTool{}, len(raw)
 	}
 	s.read[sum] = read
 	return read
@@ -194,6 +213,9 @@ func resolveSchema(raw json.RawMessage) (*jsonschema.Resolved, []byte, error) {
 		return nil, nil, err
 	}
 	if why := agent.Endless(plain); why != "" {
+		return nil, nil, errors.New(why)
+	}
+	if why := agent.HeavyPatterns(plain); why != "" {
 		return nil, nil, errors.New(why)
 	}
 	resolved, err := schema.Resolve(nil)

@@ -28,6 +28,10 @@ func TestArgumentsAreHeldToTheToolsSchema(t *testing.T) {
 		{closed, `{"amount_eur":1e400}`, "1e400"},
 		{open, `{"amount_eur":5,"note":1}`, ""},
 		{open, `{"Amount_EUR":5}`, "amount_eur is meant"},
+		{open, `{"amountEur":5}`, "amount_eur is meant"},
+		{open, `{"amount_eur ":5}`, "amount_eur is meant"},
+		{open, `{"amount_eur\u0000":5}`, "amount_eur is meant"},
+		{open, `{"_":5}`, ""},
 		{strings.Replace(open, `}}}`, `}},"additionalProperties":true}`, 1), `{"Amount_EUR":5}`, ""},
 		{`{"type":17}`, `{"Amount_EUR":5}`, ""}, // its rules judge nothing, see below
 		{``, `{"a":5}`, ""},
@@ -69,6 +73,37 @@ func TestARuleCantJudgeByASchemaThatCantBeRead(t *testing.T) {
 	}
 }
 
+// Patterns that a server writes to take memory and time are not compiled: a rule about these
+// arguments can't judge. Those that people write are.
+func TestHeavyPatternsAreNotRead(t *testing.T) {
+	heavy := func(pattern string) agent.ToolSpec {
+		var all []string
+		for i := range 60_000 / (len(pattern) + 20) {
+			all = append(all, fmt.Sprintf(`"p%d":{"pattern":%q}`, i, pattern))
+		}
+		return agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{` + strings.Join(all, ",") + `}}`)}
+	}
+	for _, pattern := range []string{`(?i:(?:abcdefghijklmnopqrst?){1000})x`, `(?:\pL?){1000}`, strings.Repeat(`\pL`, 5_000)} {
+		require.False(t, judged(heavy(pattern)), pattern)
+	}
+	require.False(t, judged(agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"patternProperties":{"(?:(?:abcdefghijklmnopqrstuvwxyz){1000}":{},"(?:abcdefghijklmnopqrstuvwxyz){1000}":{}}}`)}))
+	for _, pattern := range []string{`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, `^.{1,1000}$`, `^\p{Lu}[\pL' -]{0,99}$`} {
+		tool := agent.ToolSpec{Name: "x", Input: json.RawMessage(fmt.Sprintf(`{"properties":{"a":{"pattern":%q}}}`, pattern))}
+		require.True(t, judged(tool), pattern)
+		require.Contains(t, fault(tool, json.RawMessage(`{"a":""}`)), "does not match")
+	}
+}
+
+// What is kept of schemas is bounded, however many a server lists.
+func TestSchemasThatAreKeptAreBounded(t *testing.T) {
+	s := &schemas{}
+	for i := range 200 {
+		require.NotNil(t, s.of(json.RawMessage(fmt.Sprintf(`{"title":"%d%s"}`, i, strings.Repeat("x", 60_000)))).resolved)
+	}
+	require.LessOrEqual(t, s.size, maxSchemas)
+	require.Less(t, len(s.read), 40)
+}
+
 // A schema of references that lead on twice each would be checked for ever: a call of its tool
 // is refused at once. Schemas of trees are checked.
 func TestACheckIsBounded(t *testing.T) {
@@ -90,6 +125,8 @@ func TestACheckIsBounded(t *testing.T) {
 		return agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"text":{"pattern":"` + strings.Repeat("(a|b)*", n) + `c"}}}`)}
 	}
 	require.Contains(t, fault(pattern(1_000), json.RawMessage(long)), "too many parts")
+	repeats := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"text":{"pattern":"(?:.?.?.?.?.?.?.?.?){1000}"}}}`)}
+	require.Contains(t, fault(repeats, json.RawMessage(long)), "too many parts")
 	write := agent.ToolSpec{Name: "x", Input: json.RawMessage(`{"properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"]}`)}
 	require.Empty(t, fault(write, json.RawMessage(`{"path":"a",`+long[1:])))
 }

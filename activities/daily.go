@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,13 +20,32 @@ type Daily struct {
 	// Claim asks the account of the task queue.
 	Claim func(context.Context, agent.DailyClaim) (agent.DailyGrant, error)
 
-	asking sync.Mutex // held while the account is asked
+	once    sync.Once
+	turns   chan struct{}     // who has sent to it asks the account
+	pending *agent.DailyClaim // what the account was asked, and whose answer has not come
+	failed  failedClaim       // the last claim that failed; both are of who has the turn
 
 	mu    sync.Mutex
-	day   string
+	asked string      // when the part was claimed: the day by this process' clock
+	day   string      // of the part, by the account's
+	over  usedUpLimit // what the account has said last
 	left  agent.Daily
 	calls int         // under way
 	idle  *time.Timer // gives back what is left; nil before the first call
+}
+
+// failedClaim is why a claim failed, and when: whoever waited for its turn meanwhile need
+// not try again.
+type failedClaim struct {
+	err error
+	at  time.Time
+}
+
+// usedUpLimit is the limit that was used up on a day, when that was last asked.
+type usedUpLimit struct {
+	code agent.Code
+	day  string
+	at   time.Time
 }
 
 const (
@@ -33,6 +53,9 @@ const (
 	claimWithin = 10 * time.Second
 	// giveBackAfter is how long a process keeps its part without a call: others may need it.
 	giveBackAfter = time.Minute
+	// believedFor is how long a process believes that a limit is used up: thousands of calls may
+	// wait for it, and the account is one workflow.
+	believedFor = time.Minute
 	// lookAgain is how long a call waits at most before it looks whether the limit is another.
 	lookAgain = 15 * time.Minute
 )
@@ -44,32 +67,75 @@ var errDaily = errors.New("daily limit")
 // enter lets a call begin. The error is [agent.LimitTokens] or [agent.LimitCost] if the
 // day's limit is used up, and names the time for another attempt.
 func (d *Daily) enter(ctx context.Context) error {
-	if d == nil {
+	if d == nil || d.begins(time.Now().UTC()) {
 		return nil
 	}
-	d.asking.Lock()
-	defer d.asking.Unlock()
-	now := time.Now().UTC()
-	if d.begins(now) {
-		return nil
+	came := time.Now()
+	if !d.takeTurn(ctx) {
+		return notAsked(ctx.Err())
 	}
-	ctx, cancel := context.WithTimeout(ctx, claimWithin)
+	defer d.endTurn()
+	for {
+		now := time.Now().UTC()
+		if d.begins(now) {
+			return nil
+		}
+		if code := d.usedUpAt(now); code != "" {
+			return d.usedUp(now, code)
+		}
+		if d.failed.err != nil && d.failed.at.After(came) { // it was asked while this call waited
+			return notAsked(d.failed.err)
+		}
+		if err := d.ask(ctx, now); err != nil {
+			return notAsked(err)
+		}
+	}
+}
+
+// ask claims another part for a call.
+func (d *Daily) ask(ctx context.Context, now time.Time) error {
+	within, cancel := context.WithTimeout(ctx, claimWithin)
 	defer cancel()
-	over, err := d.claim(ctx, false)
-	if err != nil {
-		return &agent.Error{Code: agent.Unreachable, Message: "asking for a part of the daily limits: " + err.Error(), Retryable: true, RetryAfter: time.Minute, Err: errDaily}
+	err := d.claim(within, now, false)
+	if ctx.Err() == nil { // else it was the call that was given up
+		d.failed = failedClaim{err, time.Now()}
 	}
-	if d.begins(now) {
-		return nil
+	return err
+}
+
+func notAsked(err error) error {
+	return &agent.Error{Code: agent.Unreachable, Message: "asking for a part of the daily limits: " + err.Error(), Retryable: true, RetryAfter: time.Minute, Err: errDaily}
+}
+
+// takeTurn waits until nobody else asks the account. It reports whether that was before the
+// context ended.
+func (d *Daily) takeTurn(ctx context.Context) bool {
+	d.once.Do(func() { d.turns = make(chan struct{}, 1) })
+	select {
+	case d.turns <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	return d.usedUp(now, over)
+}
+
+func (d *Daily) endTurn() { <-d.turns }
+
+// usedUpAt is the limit that is known to be used up; empty if none is, or it is time to ask.
+func (d *Daily) usedUpAt(now time.Time) agent.Code {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over.day != now.Format(time.DateOnly) || now.Sub(d.over.at) > believedFor {
+		return ""
+	}
+	return d.over.code
 }
 
 // begins counts a call if something is left for it.
 func (d *Daily) begins(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.day < now.Format(time.DateOnly) || !d.suffices() {
+	if d.asked < now.Format(time.DateOnly) || !d.suffices() {
 		return false
 	}
 	d.calls++
@@ -83,23 +149,31 @@ func (d *Daily) suffices() bool {
 	return (d.Limits.Tokens == 0 || d.left.Tokens > 0) && (d.Limits.CostUSD == 0 || d.left.CostUSD > 0)
 }
 
-// claim asks for a new part, and gives back what is left of the last. It returns which limit
-// is used up.
-func (d *Daily) claim(ctx context.Context, closing bool) (agent.Code, error) {
-	d.mu.Lock()
-	c := agent.DailyClaim{Limits: d.Limits, Day: d.day, Left: d.left, Closing: closing}
-	d.mu.Unlock()
+// claim asks for a new part, and gives back what is left of the last. What was asked before
+// and not answered is asked again, and nothing else: the account may have done it.
+func (d *Daily) claim(ctx context.Context, now time.Time, closing bool) error {
+	if d.pending == nil {
+		d.mu.Lock()
+		d.pending = &agent.DailyClaim{ID: rand.Text(), Limits: d.Limits, Day: d.day, Left: d.left, Closing: closing}
+		d.mu.Unlock()
+	}
+	c := *d.pending
 	grant, err := d.Claim(ctx, c)
+	if err == nil || errors.Is(err, agent.InvalidInput) { // that is refused before anything changes
+		d.pending = nil
+	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	// What calls have used meanwhile goes on counting.
 	d.left.Tokens += grant.Granted.Tokens - c.Left.Tokens
 	d.left.CostUSD += grant.Granted.CostUSD - c.Left.CostUSD
-	d.day = grant.Day
-	return grant.UsedUp, nil
+	// The account's clock may be another: its part is good for this process' day.
+	d.day, d.asked = grant.Day, now.Format(time.DateOnly)
+	d.over = usedUpLimit{grant.UsedUp, d.asked, now}
+	return nil
 }
 
 // leave ends a call with what it has used.
@@ -124,20 +198,24 @@ func (d *Daily) leave(used agent.Daily) {
 	})
 }
 
-// GiveBack gives back what is left, if no call is under way. Where that fails it is lost for
-// the day.
+// GiveBack gives back what is left, if no call is under way. Where that fails it is given
+// back with the next claim, and lost for the day if there is none.
 func (d *Daily) GiveBack(ctx context.Context) {
-	if d == nil {
+	if d == nil || !d.takeTurn(ctx) {
 		return
 	}
-	d.asking.Lock()
-	defer d.asking.Unlock()
-	d.mu.Lock()
-	nothing := d.calls > 0 || d.left == agent.Daily{}
-	d.mu.Unlock()
-	if !nothing {
-		_, _ = d.claim(ctx, true) // the next claim says it, if there is one today
+	defer d.endTurn()
+	for d.hasToGive() {
+		if err := d.claim(ctx, time.Now().UTC(), true); err != nil {
+			return
+		}
 	}
+}
+
+func (d *Daily) hasToGive() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls == 0 && (d.pending != nil || d.left != agent.Daily{})
 }
 
 // usedUp refuses a call until the day ends, or somebody may have raised the limit.

@@ -120,6 +120,7 @@ func (d *Deeds) replyTo(ctx context.Context, in AskInput, t *tab) (agent.Reply, 
 		if reply.Rules, err = matchRules(spec, reply.Parts); err != nil {
 			return agent.Reply{}, err
 		}
+		reply.Digests = loop.Digests((agent.Message{Parts: reply.Parts}).ToolCalls(), spec)
 		reply.Parkings = parkings(reply.Parts)
 	}
 	return reply, bounded(reply, cmp.Or(reply.Model, spec.Model))

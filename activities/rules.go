@@ -50,7 +50,7 @@ func matchesRule(spec *agent.Spec, rule agent.Rule, name string, arguments json.
 }
 
 // disguised reports whether arguments have a name that differs from one that a schema is
-// about in nothing but the case of letters: a tool may take it for that.
+// about in nothing but case and signs: a tool may take it for that.
 func disguised(schema, arguments json.RawMessage) bool {
 	about := map[string]bool{}
 	_ = each(schema, func(key string, value any) { // it was read before
@@ -70,7 +70,7 @@ func disguised(schema, arguments json.RawMessage) bool {
 	found := false
 	err := each(arguments, func(name string, _ any) {
 		for other, is := range about {
-			found = found || is && name != other && strings.EqualFold(name, other) && !about[name]
+			found = found || is && name != other && alike(name, other) && !about[name]
 		}
 	})
 	return found || err != nil

@@ -15,6 +15,7 @@ func TestRulesCountWhereTheyCantJudge(t *testing.T) {
 	over := `{"properties":{"amount_eur":{"exclusiveMinimum":500}},"required":["amount_eur"]}`
 	for arguments, want := range map[string]bool{
 		`{"amount_eur":5}`: false, `{"amount_eur":800}`: true, `{"amount_eur":500.00000000000000000001}`: true,
+		`{"amountEur":800}`: true, `{"amount_eur ":800}`: true,
 		`{"Amount_EUR":800}`: true, `{"AMOUNT_EUR":5}`: true, `{"amount_eur":1e400}`: true, `{"amount_eur":1e400000}`: true,
 		`{"Amount_EUR":900,"x":1e400}`:               true,
 		`{"amount_eur":5,"type":"x","Properties":1}`: false,

@@ -45,6 +45,18 @@ type ToolInput struct {
 	Long bool  `json:"long,omitempty"`
 	// Tried is how often the call was made by activities before this one.
 	Tried int `json:"tried,omitempty"`
+	// Execution is the one that began the call. Another one has it made anew where the
+	// workflow was reset to the midst of the call.
+	Execution string `json:"execution,omitempty"`
+}
+
+// attempt counts this one from 1, with those that the server does not know of any more.
+func (in ToolInput) attempt(info activity.Info) int {
+	n := in.Tried + int(info.Attempt)
+	if in.Execution != "" && in.Execution != info.WorkflowExecution.RunID {
+		n++
+	}
+	return n
 }
 
 // MaxInline is the length of the arguments that a step is given by value: short
@@ -59,8 +71,12 @@ func (d *Deeds) callTool(ctx context.Context, in ToolInput) (ToolOutput, error) 
 	if !info.IsLocalActivity {
 		defer beat(ctx)()
 	}
-	attempt := in.Tried + int(info.Attempt)
+	attempt := in.attempt(info)
 	result := agent.ToolResult{Call: in.Call, Tool: in.Tool}
+	if attempt > max(in.Attempts, 1) { // whoever may write to the namespace can have steps done again
+		result.Status, result.Text = agent.CallUnknown, "Unknown outcome: the call was begun before, and the workflow was reset, or its step was set to be done again. It may or may not have had its effect; look before you make it again."
+		return ToolOutput{ToolResult: result}, nil
+	}
 	ctx, leave := d.enter(ctx, in.Session, in.Heard, in.Parent)
 	defer leave()
 	if hold := heldBy(ctx); hold != nil {

@@ -22,7 +22,10 @@ func (d Daily) Check() error {
 // DailyClaim is what a worker says to the account of a task queue: what it claims of the
 // daily limits, and what it does not need of its last grant.
 type DailyClaim struct {
-	Limits Daily `json:"limits"`
+	// ID makes a second arrival harmless: it is answered as the first. Empty means that there
+	// is none.
+	ID     string `json:"id,omitempty"`
+	Limits Daily  `json:"limits"`
 	// Day is that of the last grant, "2026-11-21"; empty without one.
 	Day string `json:"day,omitempty"`
 	// Left is what is left of that grant. It is negative where calls used more.

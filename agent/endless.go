@@ -90,7 +90,8 @@ func (w wanderer) ends(v any, left *int) bool {
 // SchemaSteps is how many steps it takes at most to hold one part of a value to a schema, the
 // value being nested so deep. Times the parts of the value, it bounds what a check costs. It
 // is at most [EndlessSteps]: schemas of references that lead on to others twice each take
-// more steps than anybody has. The schema has to be one that [Endless] takes.
+// more steps than anybody has. The schema has to be one that [Endless] and [HeavyPatterns]
+// take. It is not for workflows.
 func SchemaSteps(schema []byte, depth int) int {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -135,7 +136,7 @@ func (c counter) steps(v any, depth int) int {
 		return n
 	}
 	pattern, _ := schema["pattern"].(string)
-	n := 1 + len(pattern)
+	n := 1 + PatternWeight(pattern)
 	for _, key := range []string{"enum", "required", "type"} {
 		list, _ := schema[key].([]any)
 		n += len(list)
@@ -153,7 +154,7 @@ func (c counter) steps(v any, depth int) int {
 	}
 	if patterns, ok := schema["patternProperties"].(map[string]any); ok {
 		for name := range patterns { //workflowcheck:ignore a sum has no order
-			n += len(name)
+			n += PatternWeight(name)
 		}
 	}
 	c.known[key] = n

@@ -225,6 +225,9 @@ type Reply struct {
 	// Rules are, for each call of Parts in order, the numbers of the Spec's rules
 	// that it matches; absent where the Spec has no rules.
 	Rules [][]int `json:"rules,omitempty"`
+	// Digests are, for each call of Parts in order, those of its arguments; absent where the
+	// arguments of all calls are short.
+	Digests []CallDigests `json:"digests,omitempty"`
 	// Parkings are the calls of await_resumption in Parts, in order, as they were read.
 	Parkings []Parking `json:"parkings,omitempty"`
 	// Compaction is what a summary stands for; set where one was asked for since the
@@ -233,6 +236,12 @@ type Reply struct {
 	// Hold is set where the call was given up for a hold that the run itself may
 	// not have heard of yet; Finish is held then, and Parts are what can be kept.
 	Hold *Heard `json:"hold,omitempty"`
+}
+
+// CallDigests are digests of a call's arguments that would take a workflow too long.
+type CallDigests struct {
+	Same  string `json:"same"`  // equal for calls that ask for the same thing
+	Shown string `json:"shown"` // what people compare, see [Request.Digest]
 }
 
 // Heard is a hold as steps know it: the session that was held, and how often it

@@ -102,6 +102,51 @@ func TestACutEndShows(t *testing.T) {
 	require.ErrorIs(t, err, agent.InvalidInput)
 }
 
+// A process that is silent shows, also where another has written since: who cuts an end off
+// waits for that. A head that was kept since says that somebody has looked.
+func TestASilentProcessShows(t *testing.T) {
+	public, private := keys(t)
+	path, lines := record(t, private)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines[:3], "")), 0o600))
+	before, err := verify(public, lines[:3])
+	require.NoError(t, err)
+	w, err := audit.Open(path, private, "worker")
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	r, err := audit.Verify(bytes.NewReader(text), public)
+	require.NoError(t, err)
+	require.Equal(t, 1, r.Open)
+	require.Equal(t, before.Last, r.Quiet, "since its last entry, and not the record's")
+	r, err = audit.Verify(bytes.NewReader(text), public, r.Head)
+	require.NoError(t, err)
+	require.Zero(t, r.Quiet)
+}
+
+// Whatever somebody else says, an entry stays one that can be read: by verify, and by the
+// next process.
+func TestNoTextMakesARecordUnreadable(t *testing.T) {
+	public, private := keys(t)
+	for _, text := range []string{strings.Repeat("d", 2<<20), strings.Repeat("\x01", 2<<20), strings.Repeat("é", 1<<20)} {
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		w, err := audit.Open(path, private, "worker")
+		require.NoError(t, err)
+		require.NoError(t, w.Add(audit.Entry{
+			Kind: audit.Verb, What: text, Event: text, Session: text, Run: text, Agent: text, ID: text, By: text, Principal: text,
+			Request: text, Digest: text, Tool: text, Outcome: text, Code: agent.Code(text), Key: text,
+		}))
+		_, err = audit.Open(path, private, "worker") // the first one was killed
+		require.NoError(t, err)
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		r, err := audit.Verify(f, public)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, r.Entries)
+		require.NoError(t, f.Close())
+	}
+}
+
 // Several processes add to one record, and each finds the end that another has left.
 func TestManyWriters(t *testing.T) {
 	public, private := keys(t)

@@ -63,7 +63,8 @@ type Entry struct {
 	Sig       string     `json:"sig,omitempty"`
 }
 
-// maxText bounds each text of an entry that somebody else chose, in bytes.
+// maxText bounds each text of an entry, in bytes: somebody else chose most of them. It is
+// less where they would make a line longer than a reader takes.
 const maxText = 1000
 
 // first is the Prev of a record's first line.
@@ -71,18 +72,28 @@ var first = hex.EncodeToString(make([]byte, sha256.Size))
 
 // seal makes an entry its line, with the newline.
 func (e Entry) seal(key ed25519.PrivateKey) ([]byte, error) {
-	for _, text := range []*string{&e.What, &e.ID, &e.By, &e.Principal, &e.Request, &e.Outcome, &e.Tool, &e.Session} {
-		if len(*text) > maxText {
-			*text = string(bytes.ToValidUTF8([]byte((*text)[:maxText]), nil)) + "…"
-		}
+	unsigned, err := e.bounded(maxText)
+	for most := maxText / 2; err == nil && len(unsigned) > maxLine/2; most /= 2 { // a character may be six in JSON
+		unsigned, err = e.bounded(most)
 	}
-	e.Sig = ""
-	unsigned, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
 	sig := base64.StdEncoding.EncodeToString(ed25519.Sign(key, unsigned))
 	return append(append(unsigned[:len(unsigned)-1], `,"sig":"`+sig+`"}`...), '\n'), nil
+}
+
+// bounded is the entry as JSON without a signature. No text of it is longer than most.
+func (e Entry) bounded(most int) ([]byte, error) {
+	e.Sig = ""
+	for _, text := range []*string{
+		&e.What, &e.Event, &e.Session, &e.Run, &e.Agent, &e.ID, &e.By, &e.Principal, &e.Request, &e.Digest, &e.Tool, &e.Outcome, (*string)(&e.Code), &e.Key,
+	} {
+		if len(*text) > most {
+			*text = string(bytes.ToValidUTF8([]byte((*text)[:most]), nil)) + "…"
+		}
+	}
+	return json.Marshal(e)
 }
 
 // open reads a line, without its newline, and checks its signature.

@@ -41,10 +41,19 @@ type Report struct {
 	Head    Head
 	Begun   time.Time // the first entry's time
 	Last    time.Time // the last one's
-	// Open is how many processes have begun and not ended by the record's end. Each
-	// writes at least every [Every]: if Last is longer ago, they were killed, or the
-	// record's end was cut off.
+	// Open is how many processes have begun and not ended by the record's end.
 	Open int
+	// Quiet is when the one of them wrote last that has been silent for longest, of those
+	// that wrote behind the last head that was kept; zero if there are none. Each writes at
+	// least every [Every]: if Quiet is longer ago, the process was killed, or what it wrote
+	// was cut off, whoever has written since.
+	Quiet time.Time
+}
+
+// said is what a process said last.
+type said struct {
+	n  int64
+	at time.Time
 }
 
 // maxLine bounds a line, in bytes.
@@ -56,7 +65,7 @@ const maxLine = 64 << 10
 // the report has what was whole before.
 func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, err error) {
 	lines := bufio.NewReaderSize(record, maxLine)
-	open := map[string]bool{}
+	open := map[string]said{}
 	prev := first
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -79,10 +88,7 @@ func Verify(record io.Reader, key ed25519.PublicKey, heads ...Head) (r Report, e
 		if e.N == 1 {
 			r.Begun = e.Time
 		}
-		switch e.Kind {
-		case Opened:
-			open[e.Process] = true
-		case Closed:
+		if open[e.Process] = (said{e.N, e.Time}); e.Kind == Closed {
 			delete(open, e.Process)
 		}
 		for _, h := range heads {
@@ -107,11 +113,17 @@ func (r Report) next(line []byte, key ed25519.PublicKey, prev string) (Entry, er
 	return e, nil
 }
 
-func (r Report) end(open map[string]bool, heads []Head) (Report, error) {
+func (r Report) end(open map[string]said, heads []Head) (Report, error) {
 	r.Open = len(open)
+	kept := int64(0)
 	for _, h := range heads {
-		if h.N > r.Entries {
+		if kept = max(kept, h.N); h.N > r.Entries {
 			return r, agent.Errorf(agent.BadSignature, "the record ends with entry %d, and the head that was kept is entry %d: its end was cut off", r.Entries, h.N)
+		}
+	}
+	for _, last := range open {
+		if last.n > kept && (r.Quiet.IsZero() || last.at.Before(r.Quiet)) {
+			r.Quiet = last.at
 		}
 	}
 	return r, nil

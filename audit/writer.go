@@ -22,8 +22,12 @@ import (
 // process open, was cut off, or the process was killed.
 const Every = 10 * time.Minute
 
-// turnWithin is how long a process waits for its turn.
-const turnWithin = 2 * time.Second
+// turnWithin is how long a process waits for its turn, and addWithin how long an entry may
+// take in all: a workflow's task waits for it, and may take 10 s.
+const (
+	turnWithin = 2 * time.Second
+	addWithin  = 4 * time.Second
+)
 
 // LockOf is the file by which processes take turns to add to a record.
 func LockOf(path string) string { return path + ".lock" }
@@ -37,8 +41,8 @@ type Writer struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
 
-	mu    sync.Mutex
-	known place // where this process saw the record end
+	turn  chan struct{} // who has sent to it writes
+	known place         // where this process saw the record end
 }
 
 // place is an end of a record.
@@ -53,7 +57,7 @@ type place struct {
 // last line is not of this key: keep that file, and name another.
 func Open(path string, key ed25519.PrivateKey, what string) (*Writer, error) {
 	host, _ := os.Hostname()
-	w := &Writer{path: path, key: key, stop: make(chan struct{}), process: host + "/" + strconv.Itoa(os.Getpid()) + "/" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	w := &Writer{path: path, key: key, stop: make(chan struct{}), turn: make(chan struct{}, 1), process: host + "/" + strconv.Itoa(os.Getpid()) + "/" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, notWritten(path, err)
 	}
@@ -88,8 +92,30 @@ func (w *Writer) Close() error {
 // Add writes entries, in their order. They are on disk when it returns nil. Its errors are
 // [agent.NotWritten]: then nobody knows whether they are.
 func (w *Writer) Add(entries ...Entry) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	late := time.NewTimer(addWithin)
+	defer late.Stop()
+	select {
+	case w.turn <- struct{}{}:
+	case <-late.C:
+		return notWritten(w.path, errLate)
+	}
+	written := make(chan error, 1)
+	go func() { // a file system that hangs keeps it, and nobody else
+		written <- w.add(entries)
+		<-w.turn
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-late.C:
+		return notWritten(w.path, errLate)
+	}
+}
+
+var errLate = fmt.Errorf("it was not done within %s", addWithin)
+
+// add is of who has the process's turn.
+func (w *Writer) add(entries []Entry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), turnWithin)
 	defer cancel()
 	lock := flock.New(LockOf(w.path))

@@ -1,13 +1,18 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
 	"go.uber.org/zap"
 
 	"github.com/fermata-agents/fermata/agent"
+	"github.com/fermata-agents/fermata/devserver"
 	"github.com/fermata-agents/fermata/model"
 	"github.com/fermata-agents/fermata/signals"
 	"github.com/fermata-agents/fermata/testsuite"
@@ -51,4 +56,93 @@ func TestADailyLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, grant.Granted.Tokens)
 	require.NoError(t, s.temporal.CancelWorkflow(t.Context(), run.Session, ""))
+}
+
+// atTheStop answers when its worker stops.
+type atTheStop struct {
+	model.Model
+	begun chan struct{}
+}
+
+func (m atTheStop) Generate(ctx context.Context, req *model.Request, emit func(model.Delta)) (*model.Reply, error) {
+	close(m.begun)
+	<-activity.GetWorkerStopChannel(ctx)
+	return m.Model.Generate(ctx, req, emit)
+}
+
+// A worker that stops in the middle of a call gives back what the call has not used. Where
+// there are keys, the account is encrypted as all else.
+func TestAWorkerThatStopsGivesBackItsDailyPart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := devserver.ForTest(t)
+	v := process(t, newKey(t, "k1"), s)
+	reply := testsuite.NewScript(testsuite.Reply{Text: "done", Usage: testsuite.Usage{Input: 60, Output: 40}})
+	work := func(m model.Model, daily agent.Daily) *worker.Worker {
+		w, err := worker.New(v.temporal, &worker.Options{
+			TaskQueue: t.Name(), Store: v.store, Logger: zap.NewNop(), Temporal: stopsSoon,
+			Agents: []agent.Definition{{Name: "tester", Model: "script"}}, Models: map[string]model.Model{"script": m}, Daily: daily,
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Start(t.Context()))
+		t.Cleanup(w.Stop)
+		return w
+	}
+	limits := agent.Daily{Tokens: 10_000}
+	slow := atTheStop{reply, make(chan struct{})}
+	first := work(slow, limits)
+	run, err := v.Start(t.Context(), "tester", "go", nil)
+	require.NoError(t, err)
+	<-slow.begun
+	work(reply, limits)
+	first.Stop()
+	out, err := run.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, agent.Completed, out.Status)
+	grant, err := signals.ClaimDaily(t.Context(), v.temporal, t.Name(), agent.DailyClaim{Limits: limits})
+	require.NoError(t, err)
+	require.EqualValues(t, (10_000-100)/50, grant.Granted.Tokens)
+}
+
+// The account goes on in a new execution while many workers claim: no claim is lost, and
+// none counts twice.
+func TestADailyAccountGoesOnWhileWorkersClaim(t *testing.T) {
+	s := early(t, 40)
+	s.work(t, agent.Definition{}, testsuite.NewScript())
+	const workers, claims, limit = 24, 5, 1_000_000_000
+	var mu sync.Mutex
+	granted, failed := int64(0), []error(nil)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := range claims {
+				g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{ID: fmt.Sprintf("%d.%d", w, i), Limits: agent.Daily{Tokens: limit}})
+				mu.Lock()
+				if err != nil {
+					failed = append(failed, err)
+				}
+				granted += g.Granted.Tokens
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.Empty(t, failed)
+	d, err := s.temporal.DescribeWorkflowExecution(t.Context(), signals.DailyID(s.queue), "")
+	require.NoError(t, err)
+	first := d.GetWorkflowExecutionInfo().GetFirstRunId()
+	require.NotEqual(t, first, d.GetWorkflowExecutionInfo().GetExecution().GetRunId())
+	s.keep(t, "daily", signals.DailyID(s.queue), first)
+	require.Eventually(t, func() bool { // listings are behind
+		tried := 0
+		for v, err := range worker.Preflight(t.Context(), s.temporal, &worker.Options{TaskQueue: s.queue}, nil) {
+			require.NoError(t, err)
+			require.NoError(t, v.Err())
+			require.Equal(t, signals.DailyID(s.queue), v.Session)
+			tried++
+		}
+		return tried == 1
+	}, patience, 50*time.Millisecond, "a new build is tried on it, too")
+	g, err := signals.ClaimDaily(t.Context(), s.temporal, s.queue, agent.DailyClaim{Limits: agent.Daily{Tokens: limit}})
+	require.NoError(t, err)
+	require.EqualValues(t, (limit-granted)/50, g.Granted.Tokens)
 }

@@ -98,6 +98,11 @@ func TestNobodyWithoutAKeySaysAnything(t *testing.T) {
 		err = update.Get(t.Context(), nil)
 	}
 	require.ErrorContains(t, err, "nothing plain is taken where there are keys")
+	mistaken := process(t, newKey(t, "k1"), s) // a person with a wrong key
+	_, err = mistaken.temporal.UpdateWorkflow(t.Context(), temporal.UpdateWorkflowOptions{
+		WorkflowID: run.Session, UpdateName: "cancel", WaitForStage: temporal.WorkflowUpdateStageCompleted, Args: []any{map[string]string{"reason": "mistaken"}},
+	})
+	require.Error(t, err)
 
 	started, err := thief.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: "plain-1", TaskQueue: t.Name()}, signals.WorkflowType, map[string]any{"agent": "lead", "input": map[string]string{"text": "begin"}})
 	require.NoError(t, err)

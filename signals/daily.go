@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"cmp"
 	"context"
 
 	"go.temporal.io/api/enums/v1"
@@ -29,6 +30,9 @@ func DecodeDailyClaim(data []byte) (agent.DailyClaim, *agent.Error) {
 	if err == nil {
 		err = c.Limits.Check()
 	}
+	if err == nil && len(c.ID) > agent.MaxIDLength {
+		err = agent.Errorf(agent.InvalidInput, "id has %d bytes, and may have %d", len(c.ID), agent.MaxIDLength).At("id")
+	}
 	return c, durable.Within("claim refused", err)
 }
 
@@ -41,7 +45,7 @@ func ClaimDaily(ctx context.Context, c client.Client, taskQueue string, claim ag
 	h, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(o, DailyType),
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: freshUpdate(), UpdateName: DailyClaim, Args: []any{claim}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateID: cmp.Or(claim.ID, freshUpdate()), UpdateName: DailyClaim, Args: []any{claim}, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if err == nil {

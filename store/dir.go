@@ -116,17 +116,64 @@ func (d *Dir) Chunk(ctx context.Context, digest string) ([]byte, error) {
 	if err := cmp.Or(over(ctx, "reading chunk", digest), checkName(digest)); err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(d.chunk(digest))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmp.Or(d.absent(), Missing(digest, d.root))
-	}
-	if errors.Is(err, syscall.EISDIR) {
-		return nil, d.folderInstead(digest)
-	}
+	data, err := readFile(d.chunk(digest))
 	if err != nil {
-		return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", digest, err)
+		return nil, d.unread(digest, err)
 	}
 	return data, nil
+}
+
+// unread is the error of a chunk whose file can't be read.
+func (d *Dir) unread(name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return cmp.Or(d.absent(), Missing(name, d.root))
+	case errors.Is(err, agent.ChunkDamaged):
+		return agent.Errorf(agent.ChunkDamaged, "chunk %s is damaged: %w; remove it", name, err)
+	}
+	return agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", name, err)
+}
+
+// maxFile bounds a file that is read, in bytes. No chunk and no head is longer: what is
+// unpacked has at most maxPlain. Somebody who can write to the folder may put anything there.
+const maxFile = maxPlain + 1<<20
+
+// openFile opens a regular file. The error of what is none, such as a folder, or a pipe that
+// nobody writes to, is [agent.ChunkDamaged], as that of one that is too long.
+func openFile(path string) (f *os.File, size int64, err error) {
+	if f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = agent.Errorf(agent.ChunkDamaged, "%s is a folder", path)
+	case !info.Mode().IsRegular():
+		err = agent.Errorf(agent.ChunkDamaged, "%s is no file", path)
+	case info.Size() > maxFile:
+		err = agent.Errorf(agent.ChunkDamaged, "%s has %d bytes; at most %d are read", path, info.Size(), int64(maxFile))
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// readFile reads a regular file as it was when it was opened.
+func readFile(path string) ([]byte, error) {
+	f, size, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, size)
+	n, err := io.ReadFull(f, data)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return data[:n], err
 }
 
 // absent is the error of a folder that is not the store's any more: what is missing in it
@@ -136,7 +183,7 @@ func (d *Dir) absent() error {
 		return agent.Errorf(agent.StoreUnavailable, "the store %s is not there: %w; is it mounted?", d.root, err)
 	}
 	known, _ := d.id.Load().(string)
-	if id, err := os.ReadFile(filepath.Join(d.root, identityKey)); known != "" && strings.TrimSpace(string(id)) != known {
+	if id, err := readFile(filepath.Join(d.root, identityKey)); known != "" && strings.TrimSpace(string(id)) != known {
 		return agent.Errorf(agent.StoreUnavailable, "another store stands in %s than the one that was opened: %w; mount that one again", d.root, cmp.Or(err, errors.New("its identity is another")))
 	}
 	return nil
@@ -147,21 +194,16 @@ func (d *Dir) ChunkStart(ctx context.Context, name string, most int) ([]byte, er
 	if err := cmp.Or(over(ctx, "reading chunk", name), checkName(name)); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(d.chunk(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cmp.Or(d.absent(), Missing(name, d.root))
+	f, _, err := openFile(d.chunk(name))
+	if err != nil {
+		return nil, d.unread(name, err)
 	}
-	if err == nil {
-		defer f.Close()
-		var data []byte
-		if data, err = io.ReadAll(io.LimitReader(f, int64(most))); err == nil {
-			return data, nil
-		}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)))
+	if err != nil {
+		return nil, d.unread(name, err)
 	}
-	if errors.Is(err, syscall.EISDIR) {
-		return nil, d.folderInstead(name)
-	}
-	return nil, agent.Errorf(agent.StoreUnavailable, "reading chunk %s: %w", name, err)
+	return data, nil
 }
 
 // folderInstead is the error of a folder that stands where a chunk belongs.
@@ -174,7 +216,7 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 	if err := over(ctx, "reading the head of session", session); err != nil {
 		return h, err
 	}
-	data, err := os.ReadFile(d.head(session))
+	data, err := readFile(d.head(session))
 	if errors.Is(err, fs.ErrNotExist) {
 		if h, err = d.standing(session); err == nil {
 			err = d.absent()
@@ -183,6 +225,9 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 			err = agent.Errorf(agent.NotFound, "session %s is not in the store %s", session, d.root)
 		}
 		return h, err
+	}
+	if errors.Is(err, agent.ChunkDamaged) {
+		return Head{Session: session}, agent.Errorf(agent.ChunkDamaged, "the head of session %s is damaged: %w; remove it, or restore it from a backup", session, err)
 	}
 	if err != nil {
 		return h, agent.Errorf(agent.StoreUnavailable, "reading the head of session %s: %w", session, err)
@@ -199,7 +244,7 @@ func (d *Dir) Head(ctx context.Context, session string) (h Head, err error) {
 // standing is where a session without a head stands.
 func (d *Dir) standing(session string) (Head, error) {
 	h := Head{Session: session}
-	data, err := os.ReadFile(d.gone(session))
+	data, err := readFile(d.gone(session))
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
 	}

@@ -173,9 +173,12 @@ func (d *Dir) session(file string) (string, error) {
 		return string(session), nil
 	}
 	path := filepath.Join(d.root, "heads", file)
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
+	}
+	if errors.Is(err, agent.ChunkDamaged) {
+		return "", agent.Errorf(agent.ChunkDamaged, "the head of a session is damaged: %w; remove it", err)
 	}
 	if err != nil {
 		return "", agent.Errorf(agent.StoreUnavailable, "reading the head of a session: %w", err)

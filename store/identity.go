@@ -102,7 +102,7 @@ func (d *Dir) PutIfAbsent(ctx context.Context, key, value string) (string, error
 		return "", err
 	}
 	path := filepath.Join(d.root, key)
-	kept, err := os.ReadFile(path)
+	kept, err := readFile(path)
 	if os.IsNotExist(err) {
 		if err := d.absent(); err != nil || value == "" {
 			return "", err
@@ -135,7 +135,7 @@ func (d *Dir) putIfAbsent(ctx context.Context, path, value string) ([]byte, erro
 		return nil, err
 	}
 	defer unlock()
-	if kept, err := os.ReadFile(path); !os.IsNotExist(err) {
+	if kept, err := readFile(path); !os.IsNotExist(err) {
 		return kept, err
 	}
 	kept := []byte(value + "\n")

@@ -38,7 +38,7 @@ type PreflightOptions struct {
 	Parallel int
 }
 
-// Preflight replays the histories of runs on this build, before it is deployed, and
+// Preflight replays the histories of runs, and that of the queue's daily limits, on this build, before it is deployed, and
 // yields a verdict for each as it comes, in no order. Nothing is changed, no worker
 // is asked and no transcript is read. A run that is gone meanwhile is left out.
 //
@@ -87,7 +87,7 @@ type query struct {
 }
 
 func (p *PreflightOptions) queries(queue string) []query {
-	terms := []string{"WorkflowType = " + signals.Quote(signals.WorkflowType)}
+	terms := []string{"WorkflowType IN (" + signals.Quote(signals.WorkflowType) + ", " + signals.Quote(signals.DailyType) + ")"}
 	if !p.AllQueues {
 		terms = append(terms, "TaskQueue = "+signals.Quote(queue))
 	}

@@ -95,11 +95,15 @@ func (o *Options) inventory() (*activities.Deeds, error) {
 // judge is [Replay] on an inventory, which many replays at once may share.
 func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 	begun := h.GetEvents()[:min(1, len(h.GetEvents()))]
-	if len(begun) == 0 || begun[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName() != signals.WorkflowType {
+	if len(begun) == 0 || !slices.Contains(judged, begun[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()) {
 		return Verdict{}, agent.Errorf(agent.InvalidInput, "replaying: this is not the history of a run; a run's begins with WorkflowExecutionStarted of the type %s", signals.WorkflowType)
 	}
 	start := begun[0].GetWorkflowExecutionStartedEventAttributes()
 	v := Verdict{V: agent.Version, Session: start.GetWorkflowId(), Run: start.GetFirstExecutionRunId(), Execution: executionOf(h.GetEvents()), Fit: Fits}
+	if start.GetWorkflowType().GetName() == signals.DailyType { // it is made of nothing that a worker could lack
+		v.tries(settled(h.GetEvents()), &witness{})
+		return v, nil
+	}
 	if reason := tooNew(start); reason != "" {
 		v.Fit, v.Reason = Missing, reason
 		return v, nil
@@ -109,9 +113,7 @@ func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 	v.Agent = is.agent()
 	if slices.ContainsFunc(events, completes) {
 		asked := &witness{}
-		if err := replay(events, asked); err != nil {
-			b := replaying(func(part []*historypb.HistoryEvent) error { return replay(part, &witness{}) }).find(events, err)
-			v.Fit, v.Event, v.Reason = Broken, b.ref(), b.reason
+		if !v.tries(events, asked) {
 			return v, nil
 		}
 		if err := asked.ask(&is); err != nil {
@@ -123,6 +125,23 @@ func judge(h *historypb.History, has *activities.Deeds) (Verdict, error) {
 		v.Fit, v.Reason = Missing, "it was begun with what this worker has not: "+lacks
 	}
 	return v, nil
+}
+
+// judged are the types of the workflows that are replayed: runs, and the accounts of daily
+// limits, which all runs of a task queue depend on.
+var judged = []string{signals.WorkflowType, signals.DailyType}
+
+// tries replays events, and reports whether they fit.
+func (v *Verdict) tries(events []*historypb.HistoryEvent, w *witness) bool {
+	if !slices.ContainsFunc(events, completes) {
+		return true
+	}
+	err := replay(events, w)
+	if err != nil {
+		b := replaying(func(part []*historypb.HistoryEvent) error { return replay(part, &witness{}) }).find(events, err)
+		v.Fit, v.Event, v.Reason = Broken, b.ref(), b.reason
+	}
+	return err == nil
 }
 
 // replay replays events as a worker would that has nothing in its cache.

@@ -82,8 +82,7 @@ func (o *Options) daily(c client.Client) *activities.Daily {
 // takes longer is tried again elsewhere, or marked as unknown.
 const stopTimeout = 30 * time.Second
 
-// giveBack leaves to other workers what this one has of the daily limits, while it can
-// still do a task of the account.
+// giveBack leaves to other workers what this one has of the daily limits.
 func (w *Worker) giveBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
@@ -162,11 +161,12 @@ func (w *Worker) Start(ctx context.Context) error {
 // Stop takes no more work, waits for the calls in progress for 30s
 // ([Options.Temporal] sets it), and returns. It may be called more than once.
 func (w *Worker) Stop() {
-	w.giveBack()
+	w.giveBack() // while it can do a task of the account itself
 	var over sync.WaitGroup
 	for _, one := range w.lanes {
 		over.Go(one.Stop)
 	}
 	over.Wait()
+	w.giveBack() // what calls have left that were in progress, with the help of other workers
 	w.hush()
 }

@@ -11,24 +11,26 @@ import (
 )
 
 // daily is the workflow that keeps the account of a task queue's daily limits. Workers
-// claim by update; it never ends by itself.
-func daily(ctx workflow.Context, raw converter.RawValue) error {
+// claim by update; it never ends by itself, also where it is cancelled.
+func daily(ctx workflow.Context, raw, by converter.RawValue) error {
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // a new account would have the whole limit anew
 	account := loop.DailyAccount{}
-	if carried, _ := decoded[loop.DailyAccount](raw); carried != nil { // what is refused is nobody's account
-		account = *carried
+	info := workflow.GetInfo(ctx)
+	if _, bad := handedBy(by, info); bad == nil && info.ContinuedExecutionRunID != "" { // else it is nobody's account
+		if carried, _ := decoded[loop.DailyAccount](raw); carried != nil {
+			account = *carried
+		}
 	}
-	err := workflow.SetUpdateHandler(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
-		data, bad := durable.Bytes(raw)
-		if bad != nil {
-			return grant, durable.Failure(bad, nil)
+	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
+		c, err := claimIn(raw)
+		if err == nil {
+			account, grant = account.Claim(workflow.Now(ctx), c)
 		}
-		c, bad := signals.DecodeDailyClaim(data)
-		if bad != nil {
-			return grant, durable.Failure(bad, nil)
-		}
-		account, grant = account.Claim(workflow.Now(ctx), c)
-		return grant, nil
-	})
+		return grant, err
+	}, workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, raw converter.RawValue) error {
+		_, err := claimIn(raw)
+		return err // what is refused stands in no history
+	}})
 	if err != nil {
 		return err
 	}
@@ -38,5 +40,17 @@ func daily(ctx workflow.Context, raw converter.RawValue) error {
 	if err != nil {
 		return err
 	}
-	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account)
+	return workflow.NewContinueAsNewError(ctx, signals.DailyType, account, handed{From: info.WorkflowExecution.RunID})
+}
+
+func claimIn(raw converter.RawValue) (agent.DailyClaim, error) {
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return agent.DailyClaim{}, durable.Failure(bad, nil)
+	}
+	c, bad := signals.DecodeDailyClaim(data)
+	if bad != nil {
+		return c, durable.Failure(bad, nil)
+	}
+	return c, nil
 }

@@ -51,9 +51,9 @@ func (s *Shell) Register(r Registry) {
 }
 
 // run is one execution of a run. state is what the execution before it handed on, and more
-// what it is bound to (see executionOf) or, in the first one, what the run above says of it;
-// from outside nobody can set them. All is read here and not by the SDK, which would fail
-// the run for what this worker can't read.
+// says who handed it on (see handed) or, in the first one, what the run above says of it.
+// All is read here and not by the SDK, which would fail the run for what this worker can't
+// read.
 func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValue) (*agent.Outcome, error) {
 	// A cancellation of the workflow is an input like others: it is the machine
 	// that gives up what is in flight, and storing the transcript goes on.
@@ -69,17 +69,16 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	info := workflow.GetInfo(ctx)
 	r.execution = executionOf(info, "")
 	if info.ContinuedExecutionRunID != "" && state.Payload() != nil {
-		carried, err := readState(state)
-		if err != nil {
-			panic(err) // the task fails, not the run: the build that wrote it will take it back
+		if by, bad := handedBy(more, info); bad != nil {
+			r.must(loop.Begin{Session: info.WorkflowExecution.ID, Run: cmp.Or(info.FirstRunID, info.WorkflowExecution.RunID), Err: durable.Within("start refused", bad)})
+		} else {
+			carried, err := readState(state)
+			if err != nil {
+				panic(err) // the task fails, not the run: the build that wrote it will take it back
+			}
+			r.state, r.execution = carried, executionOf(info, by.Execution)
+			r.must(loop.Continued{})
 		}
-		r.state = carried
-		if handed, bad := decoded[string](more); bad != nil {
-			panic(bad)
-		} else if handed != nil {
-			r.execution = executionOf(info, *handed)
-		}
-		r.must(loop.Continued{})
 	} else {
 		in, err := r.readStart(start)
 		birth := (*agent.Birth)(nil)
@@ -113,6 +112,31 @@ func (s *Shell) run(outer workflow.Context, start, state, more converter.RawValu
 	}
 	r.hear() // what came with the end, or waited for a beginning that there was not
 	return r.result()
+}
+
+// handed says who handed on a state.
+type handed struct {
+	// From is the execution that wrote the state.
+	From string `json:"from"`
+	// Execution is what tokens are bound to, where the workflow was reset.
+	Execution string `json:"execution,omitempty"`
+}
+
+// handedBy reads who handed on what an execution begins with. The error is
+// [agent.BadSignature] if it was not the execution right before: the server gives a start's
+// input also to what a cron schedule or a retry policy makes of it, and whoever may start a
+// run, or move what is encrypted, would put their own state, or an older one, in its place.
+// Nobody who starts a run knows the id that its execution gets.
+func handedBy(raw converter.RawValue, info *workflow.Info) (handed, *agent.Error) {
+	data, bad := durable.Bytes(raw)
+	if bad != nil {
+		return handed{}, bad
+	}
+	var h handed
+	if json.Unmarshal(data, &h) != nil || h.From != info.ContinuedExecutionRunID {
+		return handed{}, agent.Errorf(agent.BadSignature, "its state was not handed on by the execution before it: start a run without a cron schedule, a retry policy and a second argument")
+	}
+	return h, nil
 }
 
 // readState reads what the execution before this one handed on. What was refused was not
@@ -312,11 +336,11 @@ func (r *run) finished() bool {
 		r.carry = false
 		r.must(loop.Cancel{})
 	default:
-		handed := []any{nil, &r.state}
+		by := handed{From: workflow.GetInfo(r.ctx).WorkflowExecution.RunID}
 		if r.execution != r.state.Run { // the workflow was reset
-			handed = append(handed, r.execution)
+			by.Execution = r.execution
 		}
-		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, handed...)
+		r.over, r.next = true, workflow.NewContinueAsNewError(r.ctx, signals.WorkflowType, nil, &r.state, by)
 	}
 	return r.over
 }

@@ -30,6 +30,7 @@ func (r *run) callRegular(ctx workflow.Context, in activities.ToolInput) {
 	if !in.Edited && len(in.Arguments) > activities.MaxInline { // edited ones are not in the log
 		in.Arguments, in.Long = nil, true
 	}
+	in.Execution = workflow.GetInfo(ctx).WorkflowExecution.RunID
 	options := workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(in.Timeout) + grace, HeartbeatTimeout: activities.CallHeartbeat, WaitForCancellation: true, Summary: in.Tool,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 100 * time.Second, MaximumAttempts: int32(in.Attempts), NonRetryableErrorTypes: neverRetried},

@@ -177,7 +177,8 @@ is missing, changed, doubled or moved. It asks nobody and needs the public key a
 It prints the audit's head. Keep that where the workers can't write: with --head a
 later audit is proved to begin with the same entries, and not to be cut off. Without
 one, a cut shows where a process has begun and not ended, and has not written for
-10 minutes.`,
+20 minutes: the exit status is 1 then. Of processes that wrote nothing behind the
+last --head this is not said.`,
 		Example: `  fermata audit verify audit.jsonl --public-key audit.pub
   fermata audit verify audit.jsonl --public-key audit.pub --json | jq -r .head`,
 		Args: wants(1, "the audit's file"),
@@ -197,8 +198,9 @@ type auditLine struct {
 	Begun   time.Time `json:"begun"`
 	Last    time.Time `json:"last"`
 	Open    int       `json:"open"`
-	// Silent tells that a process is open which has not written for too long.
-	Silent bool `json:"silent"`
+	// Silent tells that a process is open which has not written for too long, since Quiet.
+	Silent bool      `json:"silent"`
+	Quiet  time.Time `json:"quiet,omitzero"`
 }
 
 func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
@@ -230,7 +232,7 @@ func (c *cli) verifyAudit(path, publicKey string, heads []string) error {
 	if err != nil {
 		return err
 	}
-	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, r.Open > 0 && time.Since(r.Last) > 2*audit.Every}
+	found := auditLine{agent.Version, r.Entries, r.Head.String(), r.Begun, r.Last, r.Open, !r.Quiet.IsZero() && time.Since(r.Quiet) > 2*audit.Every, r.Quiet}
 	if c.json {
 		c.line(found)
 	} else {
@@ -253,6 +255,6 @@ func (c *cli) tellAudit(l auditLine) {
 	t.field("open", "%s", story.Count(l.Open, "writer"))
 	t.flush()
 	if l.Silent {
-		c.note("a process began and has written nothing since %s: it was killed, or the audit's end was cut off", clock(l.Last))
+		c.note("a process began and has written nothing since %s: it was killed, or what it wrote then was cut off; the head of today, given with --head, says that you have looked", clock(l.Quiet))
 	}
 }

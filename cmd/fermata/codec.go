@@ -93,10 +93,12 @@ encrypted, and the temporal command encrypts what it sends.
 
 Whoever has its token can decrypt: it is that of ` + codecVariable + `, or a new
 one at every start. It stands in the path of the address, or behind
-"Authorization: Bearer".`,
+"Authorization: Bearer". Everybody on a machine sees its command lines: give it to
+the temporal command in TEMPORAL_CODEC_ENDPOINT or TEMPORAL_CODEC_AUTH.`,
 		Example: `  export ` + encryptionVariable + `=$(fermata codec key k1)
   fermata codec
-  temporal workflow show -w invoice-118 --codec-endpoint http://127.0.0.1:8234/TOKEN`,
+  export TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234/TOKEN
+  temporal workflow show -w invoice-118`,
 		Args: wants(0, "no argument"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.codec(cmd.Context(), listen) },
 	}
@@ -147,6 +149,9 @@ func (c *cli) codec(ctx context.Context, addr string) error {
 		err = checkLoopback("--listen", addr)
 	}
 	token, wrong := secret.Get(codecVariable)
+	if wrong == nil && token != "" && len(token) < leastToken {
+		wrong = agent.Errorf(agent.InvalidInput, "%s has %d characters, and any page that a browser shows may guess it: use at least %d, or unset it for a new one", codecVariable, len(token), leastToken)
+	}
 	if err = cmp.Or(err, wrong); err != nil {
 		return err
 	}
@@ -178,6 +183,9 @@ type codecLine struct {
 	Keys   []string `json:"keys"`
 	Writes string   `json:"writes"`
 }
+
+// leastToken is the least length of the codec server's token, in characters.
+const leastToken = 20
 
 // maxCodecBody bounds what is asked of the codec server at once, in bytes: a page of
 // a history has at most some megabytes.

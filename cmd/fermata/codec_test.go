@@ -56,6 +56,17 @@ func TestCodecServer(t *testing.T) {
 	require.Equal(t, "*", r.Header.Get("Access-Control-Allow-Origin"))
 }
 
+// A token that can be guessed is refused.
+func TestCodecTokenIsLong(t *testing.T) {
+	key, err := keyring.New("k1")
+	require.NoError(t, err)
+	t.Setenv(encryptionVariable, key)
+	t.Setenv(codecVariable, "sesame")
+	r := inProcess(t, "codec", "--listen", "127.0.0.1:0")
+	require.Equal(t, agent.InvalidInput.Exit(), r.exit, r.out)
+	require.Contains(t, r.err, codecVariable+" has 6 characters")
+}
+
 func TestPlainUntil(t *testing.T) {
 	for text, want := range map[string]time.Time{"": {}, "2026-12-01T08:00:00Z": time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), always: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		t.Setenv(plainVariable, text)

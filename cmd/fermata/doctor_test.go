@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/keyring"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
@@ -73,7 +74,15 @@ func TestDoctorReadsKeys(t *testing.T) {
 	require.Zero(t, r.exit, r.out)
 	require.Contains(t, r.out, "warn keys        rules of a name approvers, and FERMATA_APPROVAL_KEYS is not set")
 	b.env = append(env[:len(env):len(env)], approvalKeys.public+"="+os.Getenv(approvalKeys.public))
-	require.NotContains(t, b.run("doctor").out, " keys ")
+	r = b.run("doctor")
+	require.NotContains(t, r.out, "warn keys")
+	require.Contains(t, r.out, "warn approval    whoever may write to the namespace can go round approvers")
+	key, err := keyring.New("k1")
+	require.NoError(t, err)
+	b.env = append(b.env, encryptionVariable+"="+key, plainVariable+"="+always)
+	r = b.run("doctor")
+	require.NotContains(t, r.out, "warn approval")
+	require.Contains(t, r.out, "warn keys        "+plainVariable+" is always: until then whoever may write")
 }
 
 // What may be approved by anybody may be approved by a model's own commands.

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
@@ -17,9 +19,15 @@ const makeKeys = "set it as in %s=$(fermata codec key k1), several with commas b
 // checkKeys reads the keys of the environment, and reports whether those that encrypt can be
 // used: without them neither the server nor the store is to be had.
 func (d *doctor) checkKeys() bool {
-	_, err := encryptionKeys()
+	ring, err := encryptionKeys()
 	if err != nil {
 		d.failed("keys", err, fmt.Sprintf(makeKeys, encryptionVariable))
+	}
+	switch until, err := plainUntil(); {
+	case err != nil:
+		d.failed("keys", err, "")
+	case ring != nil && time.Now().Before(until):
+		d.found("keys", warning, fmt.Sprintf("%s is %s: until then whoever may write to the namespace says, and forges, what they could without keys", plainVariable, os.Getenv(plainVariable)), "set it to the present time, or unset it")
 	}
 	for _, p := range []pair{approvalKeys, exportKeys} {
 		if _, err := p.verifiers(); err != nil {
@@ -35,6 +43,9 @@ func (d *doctor) checkApprovers() {
 	if text := unproven(d.file); text != "" {
 		d.found("approval", warning, text, unprovenRemedy)
 	}
+	if d.namesApprovers() && !secret.IsSet(encryptionVariable) {
+		d.found("approval", warning, "whoever may write to the namespace can go round approvers: without encryption keys they can forge what a step of a run returns", "set "+encryptionVariable+", or let nobody but workers and approvers write to the namespace")
+	}
 	if secret.IsSet(approvalKeys.public) {
 		return
 	}
@@ -49,6 +60,18 @@ func (d *doctor) checkApprovers() {
 			d.found("keys", warning, fmt.Sprintf("rules of %s name approvers, and %s is not set: a worker with this environment takes no decision of theirs", def.Name, approvalKeys.public), remedy)
 		}
 	}
+}
+
+// namesApprovers reports whether a rule or a tool has approvers.
+func (d *doctor) namesApprovers() bool {
+	for _, ask := range d.file.Asks() {
+		if len(ask.Approvers) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.file.Agents, func(def agent.Definition) bool {
+		return slices.ContainsFunc(def.Rules, func(r agent.Rule) bool { return len(r.Approvers) > 0 })
+	})
 }
 
 // unproven says what approvals are worth that anybody may give, where the worker starts

@@ -322,7 +322,7 @@ func TestRunOutlivesABorrowedServer(t *testing.T) {
 	b := setup(t)
 	project(b)
 	b.write("fermata.yaml", "agents: {slow: {model: \"script:slow.yaml\"}, slower: {model: \"script:slower.yaml\"}}\n")
-	b.write("slower.yaml", "replies:\n  - {text: \"Finally.\", delay: 5s}\n")
+	b.write("slower.yaml", "replies:\n  - {text: \"Finally.\", delay: 12s}\n")
 	first := b.start("run", "slow", "One")
 	first.until("slow · ")
 	second := b.start("run", "slower", "Two")

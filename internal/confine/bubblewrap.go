@@ -54,7 +54,7 @@ func try(path string) error {
 		return err
 	}
 	defer top.Close()
-	cmd := exec.Command(path, append(spaces(false), "--ro-bind-fd", "3", "/", "--proc", "/proc", "--", shellPath, "-c", ":")...)
+	cmd := exec.Command(path, append(unshared(false), "--ro-bind-fd", "3", "/", "--proc", "/proc", "--", shellPath, "-c", ":")...)
 	cmd.Env, cmd.ExtraFiles, cmd.WaitDelay = []string{}, []*os.File{top}, time.Second
 	timer := time.AfterFunc(tryTime, func() { cmd.Process.Kill() })
 	defer timer.Stop()
@@ -72,9 +72,9 @@ func try(path string) error {
 	return fmt.Errorf("bubblewrap can't hold it: %s fails (%v: %s). It takes user namespaces for the worker's user: allow them (docs/tools.md says how), or leave sandbox out", path, err, said)
 }
 
-// spaces are the namespaces that a program gets. It is the first process of its own, so that
+// unshared are the namespaces that a program gets. It is the first process of its own, so that
 // none is there that the filter does not hold.
-func spaces(network bool) []string {
+func unshared(network bool) []string {
 	list := []string{"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1", "--die-with-parent", "--cap-drop", "ALL"}
 	if !network {
 		list = append(list, "--unshare-net")

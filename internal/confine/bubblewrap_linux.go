@@ -21,7 +21,7 @@ func (bubblewrap) prepare(p *Policy, dir string) (*ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &root{ready: ready{args: append([]string{path}, spaces(p.Network)...), give: giveToBubblewrap}, there: []string{"/proc"}}
+	r := &root{ready: ready{args: append([]string{path}, unshared(p.Network)...), give: giveToBubblewrap}, there: []string{"/proc"}}
 	r.bind("--ro-bind-fd", append(Readable(), p.Read...), false)
 	r.hide(p.Private)
 	r.kernel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -87,7 +88,11 @@ func (p *Policy) ruleset() (*os.File, error) {
 	for _, path := range p.Write {
 		rules.path(path, rightsRead|rightsEdit, false)
 	}
-	for _, path := range append(Readable(), p.Read...) {
+	private := Look(p.Private)
+	for _, path := range Readable() {
+		rules.without(private, path)
+	}
+	for _, path := range p.Read {
 		rules.path(path, rightsRead, false)
 	}
 	for _, path := range devices {
@@ -147,6 +152,24 @@ func openPath(path string, must bool) (*os.File, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%s: %w", path, err)
+}
+
+// without allows reading beneath a path, but for what is private there: of a directory with
+// something private in it, the other entries are allowed one by one.
+func (r *ruleset) without(private Places, path string) {
+	if private.Around(path) != "" {
+		return
+	}
+	if private.In(path) == "" {
+		r.path(path, rightsRead, false)
+		return
+	}
+	entries, _ := os.ReadDir(path) // of one that can't be read, nothing is allowed
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSymlink == 0 { // where it leads is allowed there, or not at all
+			r.without(private, filepath.Join(path, entry.Name()))
+		}
+	}
 }
 
 func (r *ruleset) allow(f *os.File, rights uint64) {

@@ -86,7 +86,8 @@ func (p Places) Has(dir fs.FileInfo, name string, self fs.FileInfo) string {
 	return ""
 }
 
-// In tells which path lies in a directory, or is it; empty if none.
+// In tells which path lies in a directory, or is it, also where it is mounted twice; empty if
+// none.
 func (p Places) In(dir string) string {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -97,10 +98,11 @@ func (p Places) In(dir string) string {
 			return each.path
 		}
 	}
-	return ""
+	return p.mountedIn(dir)
 }
 
-// Around tells in which path a directory lies; empty if in none.
+// Around tells in which path a directory lies, also where it is mounted twice; empty if in
+// none.
 func (p Places) Around(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -111,7 +113,7 @@ func (p Places) Around(dir string) string {
 			return each.path
 		}
 	}
-	return ""
+	return p.mountedAround(dir)
 }
 
 // lies reports whether a path without symlinks is a directory, or lies in it.

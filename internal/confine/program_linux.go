@@ -1,14 +1,10 @@
 package confine
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,9 +32,6 @@ var bounds = []struct {
 // firstTaken makes the kernel end a program that takes all memory, and not this process.
 const firstTaken = "800"
 
-// Marks are times of real-time scheduling, in microseconds: at least 36,000 years.
-const leastMark = 1 << 60
-
 // bound sets a program's limits, and its mark, which it returns; zero where it has none.
 // A program that forks in its first moment has children without: whoever lets others write
 // a program keeps it waiting until it is bounded.
@@ -50,41 +43,34 @@ func bound(pid int) (mark uint64) {
 		}
 	}
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(firstTaken), 0) // else as it was
-	mark = leastMark + rand.Uint64N(leastMark)
+	mark = newMark()
 	if unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil) != nil {
 		return 0 // this process has a limit of its own, or is held itself
 	}
 	return mark
 }
 
-// sweepTime is how long ends may take that nothing hinders.
-const sweepTime = 5 * time.Second
-
 // Sweep ends what has the program's mark, whatever it did with its group, its session and
 // its environment. It returns what still runs.
 func (p *Program) Sweep() []Left {
-	// What is killed may just have started another one, and takes a moment to end.
-	until := time.Now().Add(sweepTime)
-	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		left := p.signalMarked(unix.SIGKILL, 0)
-		if len(left) == 0 || time.Now().After(until) {
-			return left
-		}
-		time.Sleep(pause)
-	}
-}
-
-// signalMarked sends a signal to what has the program's mark and has not ended, but for one
-// process, and returns all that has it.
-func (p *Program) signalMarked(s unix.Signal, but int) (left []Left) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil || p.mark == 0 {
+	if p.mark == 0 {
 		return nil
 	}
-	want := strconv.FormatUint(p.mark, 10)
+	return sweep(func() []Left {
+		return killMarked(func(pid int) bool { return markOf(pid) == p.mark }, p.cmd.Process.Pid)
+	})
+}
+
+// killMarked kills the processes that are marked, and returns those that still ran. program
+// is not reaped: who awaits it does that.
+func killMarked(marked func(pid int) bool, program int) (left []Left) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == but || !marked(pid, want) {
+		if err != nil || !marked(pid) {
 			continue
 		}
 		// The handle holds the process while it is looked at again.
@@ -92,11 +78,12 @@ func (p *Program) signalMarked(s unix.Signal, but int) (left []Left) {
 		if err != nil {
 			continue
 		}
-		if marked(pid, want) {
+		if marked(pid) {
 			if name, runs := state(pid); runs {
-				_ = unix.PidfdSendSignal(fd, s, nil, 0) // looked at again
-				left = append(left, Left{pid, name})
-			} else if pid != p.cmd.Process.Pid {
+				if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != unix.EPERM { // another user's to end
+					left = append(left, Left{pid, name})
+				}
+			} else if pid != program {
 				// An orphan of which this process, being the first of its container, is the parent.
 				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // else it is another's to reap
 			}
@@ -106,28 +93,33 @@ func (p *Program) signalMarked(s unix.Signal, but int) (left []Left) {
 	return left
 }
 
-// marked reports whether a process has a mark.
-func marked(pid int, want string) bool {
-	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
-	if err != nil {
-		return false
-	}
-	_, line, _ := bytes.Cut(limits, []byte("Max realtime timeout"))
-	line, _, _ = bytes.Cut(line, []byte("\n"))
-	fields := strings.Fields(string(line))
-	return len(fields) > 1 && fields[1] == want // the hard limit
-}
-
 // state is the name of a process, and whether it has not ended yet.
 func state(pid int) (name string, runs bool) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", false
+	name, fields := stat(pid)
+	return name, len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}
+
+// terminateMarked asks what has the program's mark to end, but for its head.
+func (p *Program) terminateMarked() {
+	for _, pid := range p.marked() {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue
+		}
+		if pid != p.cmd.Process.Pid && markOf(pid) == p.mark { // looked at again, while the handle holds it
+			_ = unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0) // it may have ended
+		}
+		unix.Close(fd)
 	}
-	_, rest, _ := strings.Cut(string(stat), " (")
-	at := strings.LastIndex(rest, ") ")
-	if at < 0 || at+2 >= len(rest) {
-		return "", false
+}
+
+// marked are the processes that have the program's mark.
+func (p *Program) marked() (list []int) {
+	entries, _ := os.ReadDir("/proc") // what was read until then
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && p.mark != 0 && markOf(pid) == p.mark {
+			list = append(list, pid)
+		}
 	}
-	return rest[:at], rest[at+2] != 'Z' && rest[at+2] != 'X'
+	return list
 }

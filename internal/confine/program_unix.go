@@ -34,6 +34,9 @@ const keeper = `read -r _ <&3 || exit 1
 exec 3<&-
 exec "$@"`
 
+// orphans ends what killed processes left, once.
+var orphans = sync.OnceFunc(EndOrphans)
+
 // Start starts a program under a policy, in a session of its own, so that it has no
 // terminal. An [agent.Denied] error is the policy's [Policy.Fault]; any other says that it
 // could not be started.
@@ -44,6 +47,7 @@ func Start(cmd *exec.Cmd, p *Policy) (*Program, error) {
 	if err := p.Fault(); err != nil {
 		return nil, err
 	}
+	orphans()
 	r := &ready{give: func() error { return nil }}
 	if p.Confine != tool.ConfineNever {
 		var err error
@@ -76,7 +80,7 @@ func (p *Program) Terminate() {
 		p.signal(syscall.SIGTERM)
 		return
 	}
-	p.signalMarked(syscall.SIGTERM, p.cmd.Process.Pid)
+	p.terminateMarked()
 }
 
 // Kill ends the program and its group.

@@ -114,7 +114,8 @@ func (c Codec) write(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payloa
 
 // read decrypts payloads of a response. The error is of a payload for which this process
 // lacks the key. One that is not to be believed is read as a refusal, which is the same in
-// every process with the keys, and so in every replay.
+// every process with the keys, and so in every replay. What is in no history may be refused
+// for want of the key, too: else one update with a wrong key would end each worker in turn.
 func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	where := placeAt(at.Context).field(at.Parent, payloads)
 	out := make([]*commonpb.Payload, len(payloads))
@@ -125,10 +126,12 @@ func (c Codec) read(at *proxy.VisitPayloadsContext, payloads []*commonpb.Payload
 			out[i] = p
 		case !encrypted(p):
 			out[i] = refused("it is not encrypted, and nothing plain is taken where there are keys")
+		case keyring.KeyOf(p.GetData()) == "" || keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
+			out[i] = refused("it was changed, or is not what it says") // whatever keys this process has
+		case !c.has(p) && where.unrecorded:
+			out[i] = refused("it is encrypted with a key that this worker does not have")
 		case !c.has(p):
 			return nil, c.lacks(p)
-		case keyring.KeyOf(p.GetData()) != string(p.GetMetadata()[metadataKey]):
-			out[i] = refused("it was changed, or is not what it says")
 		case !where.takes(claim, i):
 			out[i] = refused("it was encrypted for another place")
 		default:

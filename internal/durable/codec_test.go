@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,12 +10,15 @@ import (
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
+	protocolpb "go.temporal.io/api/protocol/v1"
 	querypb "go.temporal.io/api/query/v1"
+	updatepb "go.temporal.io/api/update/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -112,7 +116,11 @@ func TestAPayloadIsReadWhereItBelongs(t *testing.T) {
 		"a change":          {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data[len(p.Data)-1] ^= 1 })},
 		"another header":    {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data[3] ^= 1 })},
 		"no data":           {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Data = nil })},
-		"plain":             {"prod", "trip-42", "pause", payload(t, map[string]string{"reason": "lunch"})},
+		"an encoding alone": {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) {
+			p.Metadata, p.Data = map[string][]byte{"encoding": []byte("binary/encrypted")}, []byte("{}")
+		})},
+		"a key's name": {"prod", "trip-42", "pause", forged(func(p *commonpb.Payload) { p.Metadata["encryption-key-id"] = []byte("k9") })},
+		"plain":        {"prod", "trip-42", "pause", payload(t, map[string]string{"reason": "lunch"})},
 	} {
 		t.Run(what, func(t *testing.T) {
 			got, err := arrives(t, c, moved.namespace, moved.session, moved.name, time.Now(), moved.p)
@@ -252,4 +260,39 @@ func TestTopicsAreHashed(t *testing.T) {
 	require.Contains(t, in.Query, `'topic:~`+ring.Marks("topic", "it's")[0]+`'`)
 	require.Contains(t, in.Query, `'topic:it''s'`, "of a run that began before there were keys")
 	require.NotEqual(t, marks, newRing(t, "k2", "k1").Marks("topic", "orders.paid"))
+}
+
+// An update and a query that come with a key which this process lacks are in no history: they
+// are refused, and the worker goes on. One person with a wrong key would else end each worker
+// that is asked in turn.
+func TestAWrongKeyInAnUpdateEndsNoWorker(t *testing.T) {
+	c, other := durable.Codec{Keyring: newRing(t, "k1")}, durable.Codec{Keyring: newRing(t, "k1")}
+	wrong, err := other.Encode(payload(t, "hello").Payloads)
+	require.NoError(t, err)
+	input := &updatepb.Input{Name: "pause", Args: &commonpb.Payloads{Payloads: wrong}, Header: &commonpb.Header{Fields: map[string]*commonpb.Payload{"trace": wrong[0]}}}
+	body, err := anypb.New(&updatepb.Request{Input: input})
+	require.NoError(t, err)
+	asked := &querypb.WorkflowQuery{QueryType: "status", QueryArgs: &commonpb.Payloads{Payloads: slices.Clone(wrong)}}
+	out := &workflowservice.PollWorkflowTaskQueueResponse{}
+	poll := func(fill func()) error {
+		return call(t, c, &workflowservice.PollWorkflowTaskQueueRequest{Namespace: "prod"}, out, func() {
+			out.WorkflowExecution = execution("trip-42")
+			fill()
+		})
+	}
+	require.NoError(t, poll(func() { out.Messages, out.Query = []*protocolpb.Message{{Body: body}}, asked }))
+	require.ErrorIs(t, durable.Refusal(out.Query.QueryArgs.Payloads[0]), agent.BadSignature)
+	var request updatepb.Request
+	require.NoError(t, out.Messages[0].Body.UnmarshalTo(&request))
+	require.ErrorIs(t, durable.Refusal(request.Input.Args.Payloads[0]), agent.BadSignature)
+
+	accepted := &historypb.HistoryEvent{EventTime: timestamppb.Now(), Attributes: &historypb.HistoryEvent_WorkflowExecutionUpdateAcceptedEventAttributes{
+		WorkflowExecutionUpdateAcceptedEventAttributes: &historypb.WorkflowExecutionUpdateAcceptedEventAttributes{
+			AcceptedRequest: &updatepb.Request{Input: &updatepb.Input{Name: "pause", Args: &commonpb.Payloads{Payloads: wrong}}},
+		},
+	}}
+	err = poll(func() {
+		out.Messages, out.Query, out.History = nil, nil, &historypb.History{Events: []*historypb.HistoryEvent{accepted}}
+	})
+	require.ErrorContains(t, err, "reading a payload", "who accepted it could read it, and so must who replays it")
 }

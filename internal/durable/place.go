@@ -31,6 +31,8 @@ type place struct {
 	// byHand is a place that a payload without a place of its own may take: a codec server
 	// does not know for whom it encrypts what people say.
 	byHand bool
+	// unrecorded is a place in no history: an update that a worker may still refuse, or a query.
+	unrecorded bool
 	// at is when the payload was written, by the server's clock; zero if the server does
 	// not say, which is now.
 	at time.Time
@@ -144,10 +146,12 @@ func (p place) enter(m proto.Message) place {
 	case *workflowservice.UpdateWorkflowExecutionRequest:
 		return p.of(m.GetWorkflowExecution().GetWorkflowId())
 	case *updatepb.Input:
+		p.unrecorded = p.at.IsZero() // events have a time
 		return p.says("update", m.GetName())
 	case *updatepb.Outcome:
 		return p.as("outcome")
 	case *query.WorkflowQuery:
+		p.unrecorded = true
 		return p.says("query", m.GetQueryType())
 	case *query.WorkflowQueryResult, *workflowservice.RespondQueryTaskCompletedRequest, *workflowservice.QueryWorkflowResponse:
 		return p.as("answer")

@@ -267,6 +267,17 @@ func (c *Children) carried(at time.Time) {
 	c.LookAt = at.Add(leaseFirst)
 }
 
+// ending takes that a child has told of its end, and is looked for: soon again, whatever
+// that finds.
+func (c *Children) ending(i int, at time.Time) {
+	c.List[i].Ending, c.LookAt = true, at.Add(leaseFirst)
+}
+
+// looked sets when to look again, ever more seldom.
+func (c *Children) looked(began, at time.Time) {
+	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
+}
+
 // leave sets until when an end waits for the children.
 func (c *Children) leave(at time.Time) { c.LeaveBy = at.Add(leaveWithin) }
 

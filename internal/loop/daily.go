@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fermata-agents/fermata/agent"
@@ -11,7 +12,19 @@ import (
 type DailyAccount struct {
 	Day     string      `json:"day"` // UTC, "2026-11-21"
 	Granted agent.Daily `json:"granted"`
+	// Settled are the last claims with an id and their answers: one that comes again, since
+	// its answer was lost, is answered alike.
+	Settled []SettledClaim `json:"settled,omitempty"`
 }
+
+// SettledClaim is what a claim was answered.
+type SettledClaim struct {
+	ID    string           `json:"id"`
+	Grant agent.DailyGrant `json:"grant"`
+}
+
+// maxSettled is how many claims an account remembers: those of some minutes, and some 40 kB.
+const maxSettled = 256
 
 // A worker is granted a part of what is left, so that many can work and one that is lost
 // takes little with it, and a thousandth of the limit at least, so that grants stay few.
@@ -23,9 +36,28 @@ const (
 // Claim returns the account after a claim, and what it grants. Amounts of an earlier day
 // are forgotten: a new day begins with the whole limit.
 func (a DailyAccount) Claim(now time.Time, c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
-	if day := now.UTC().Format(time.DateOnly); a.Day < day { // a clock that goes back does not begin the day anew
-		a = DailyAccount{Day: day}
+	a = a.on(now)
+	if i := slices.IndexFunc(a.Settled, func(s SettledClaim) bool { return s.ID == c.ID }); i >= 0 && c.ID != "" {
+		return a, a.Settled[i].Grant
 	}
+	a, grant := a.claim(c)
+	if c.ID != "" {
+		a.Settled = append(slices.Clone(a.Settled[max(0, len(a.Settled)-maxSettled+1):]), SettledClaim{c.ID, grant})
+	}
+	return a, grant
+}
+
+// on is the account of a day. A clock that goes back does not begin the day anew, unless it
+// was wrong by more than a day: else no day would begin until then.
+func (a DailyAccount) on(now time.Time) DailyAccount {
+	day, next := now.UTC().Format(time.DateOnly), now.UTC().AddDate(0, 0, 1).Format(time.DateOnly)
+	if a.Day < day || a.Day > next {
+		return DailyAccount{Day: day}
+	}
+	return a
+}
+
+func (a DailyAccount) claim(c agent.DailyClaim) (DailyAccount, agent.DailyGrant) {
 	if c.Day == a.Day {
 		a.Granted.Tokens = max(0, a.Granted.Tokens-c.Left.Tokens)
 		a.Granted.CostUSD = max(0, a.Granted.CostUSD-c.Left.CostUSD)

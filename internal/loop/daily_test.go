@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,4 +50,33 @@ func TestADailyAccountBeginsAnew(t *testing.T) {
 	require.Equal(t, agent.DailyGrant{Day: "2026-11-22", Granted: agent.Daily{Tokens: 2}}, g, "yesterday's calls are yesterday's")
 	a, _ = a.Claim(at(21, 23), agent.DailyClaim{Limits: limits})
 	require.Equal(t, DailyAccount{Day: "2026-11-22", Granted: agent.Daily{Tokens: 3}}, a, "a clock that goes back begins no day")
+}
+
+// A claim that comes again, since its answer was lost, is answered as the first, also by the
+// account's next execution.
+func TestADailyClaimIsMadeOnce(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	c := agent.DailyClaim{ID: "a", Limits: agent.Daily{Tokens: 100_000}}
+	a, first := DailyAccount{}.Claim(noon, c)
+	for i := range maxSettled - 1 {
+		a, _ = a.Claim(noon, agent.DailyClaim{ID: strconv.Itoa(i), Limits: c.Limits})
+	}
+	require.Len(t, a.Settled, maxSettled)
+	raw, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.Less(t, len(raw), 64<<10)
+	carried := DailyAccount{}
+	require.NoError(t, json.Unmarshal(raw, &carried))
+	next, again := carried.Claim(noon, c)
+	require.Equal(t, first, again)
+	require.Equal(t, a, next)
+}
+
+// A clock that was wrong by days for a moment does not keep the next days from beginning.
+func TestADailyAccountGetsOverAWrongClock(t *testing.T) {
+	limits := agent.Daily{Tokens: 100}
+	a, _ := DailyAccount{}.Claim(time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC), agent.DailyClaim{Limits: limits})
+	a, g := a.Claim(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), agent.DailyClaim{Limits: limits})
+	require.Equal(t, "2026-11-21", g.Day)
+	require.EqualValues(t, 2, a.Granted.Tokens)
 }

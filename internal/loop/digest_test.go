@@ -4,9 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/agent"
 )
 
 // Whoever approves makes a digest with what there is: jq -cS, or JSON.stringify.
@@ -15,4 +18,29 @@ func TestADigestIsThatOfAnyOtherProgram(t *testing.T) {
 	escaped, err := json.Marshal(json.RawMessage(`{"n": 1.50, "command": "cd x && make > out"}`))
 	require.NoError(t, err)
 	require.Equal(t, hex.EncodeToString(sum[:8]), Digest(escaped))
+}
+
+// Long arguments are digested before the workflow has them, to the same end as in it.
+func TestDigestsOfLongArgumentsComeWithTheReply(t *testing.T) {
+	long := json.RawMessage(`{"key": "s3cret", "list": [` + strings.Repeat("1.50, ", 2000) + `0]}`)
+	spec := &agent.Spec{Toolset: []agent.ToolSpec{{Name: "pay", Secrets: []string{"key"}}, {Name: "theirs", Secrets: []string{"key"}, By: agent.ByClient}}}
+	calls := []agent.ToolCall{{Tool: "pay", Arguments: long}, {Tool: "theirs", Arguments: long}, {Tool: "pay"}}
+	require.Nil(t, Digests(calls[2:], spec))
+	list := Digests(calls, spec)
+	require.Len(t, list, 3)
+	for i, c := range calls {
+		tool, _ := spec.Tool(c.Tool)
+		kind := agent.Approval
+		if tool.By == agent.ByClient {
+			kind = agent.ClientTool
+		}
+		there, here := agent.Reply{Digests: list}, agent.Reply{}
+		require.Equal(t, sameOf(here, i, c), sameOf(there, i, c))
+		require.Equal(t, request(here, i, kind, Call{ToolCall: c}, tool, agent.Rule{}), request(there, i, kind, Call{ToolCall: c}, tool, agent.Rule{}))
+	}
+	require.NotEqual(t, list[0].Shown, list[1].Shown)
+	// They are taken as they are.
+	list[0] = agent.CallDigests{Same: "same", Shown: "shown"}
+	require.Equal(t, "same", sameOf(agent.Reply{Digests: list}, 0, calls[0]))
+	require.Equal(t, "shown", shownOf(agent.Reply{Digests: list}, 0, long))
 }

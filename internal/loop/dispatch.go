@@ -30,7 +30,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 		if c.Tool != agent.FinishTool {
 			s.Daemon.acts()
 		}
-		switch n := s.Turn.repeats(callDigest(c)); {
+		switch n := s.Turn.repeats(sameOf(in.Reply, i, c)); {
 		case n >= repeatLimit:
 			looping = c.Tool
 		case n == repeatWarn:
@@ -55,7 +55,7 @@ func (s *step) dispatch(calls []agent.ToolCall, in Replied, aborted *Aborting) {
 	s.rejectSome(r)
 	rulings := s.denySome(r)
 	if !s.takeAside(in) {
-		s.askForSome(rulings)
+		s.askForSome(r, rulings)
 	}
 }
 
@@ -181,6 +181,44 @@ func (s *step) abandonTurn() {
 func callDigest(c agent.ToolCall) string {
 	sum := sha256.Sum256(slices.Concat([]byte(c.Tool+"\x00"), canonical(c.Arguments), []byte(c.Malformed)))
 	return hex.EncodeToString(sum[:8])
+}
+
+// shortArguments is how long the arguments of a reply's calls may be together, in bytes,
+// whose digests are found in the workflow: some milliseconds.
+const shortArguments = 8 << 10
+
+// Digests are those of a reply's calls; nil where all arguments are short.
+func Digests(calls []agent.ToolCall, spec *agent.Spec) (list []agent.CallDigests) {
+	size := 0
+	for _, c := range calls {
+		size += len(c.Arguments) + len(c.Malformed)
+	}
+	if size <= shortArguments {
+		return nil
+	}
+	for _, c := range calls {
+		shown := c.Arguments
+		if tool, _ := spec.Tool(c.Tool); tool.By != agent.ByClient {
+			shown = redactedArguments(shown, tool)
+		}
+		list = append(list, agent.CallDigests{Same: callDigest(c), Shown: Digest(shown)})
+	}
+	return list
+}
+
+// sameOf is equal for calls that ask for the same thing, and shownOf is what people compare.
+func sameOf(r agent.Reply, i int, c agent.ToolCall) string {
+	if i < len(r.Digests) {
+		return r.Digests[i].Same
+	}
+	return callDigest(c)
+}
+
+func shownOf(r agent.Reply, i int, arguments json.RawMessage) string {
+	if i < len(r.Digests) {
+		return r.Digests[i].Shown
+	}
+	return Digest(arguments)
 }
 
 // Digest is the first 16 hex digits of the SHA-256 of canonical arguments: what a person

@@ -14,14 +14,6 @@ func (c Children) lookDue() time.Time {
 	return c.LookAt
 }
 
-// lookSoon lets the run look again soon, whatever a look finds that is under way.
-func (c *Children) lookSoon(at time.Time) { c.LookAt = at.Add(leaseFirst) }
-
-// looked sets when to look again, ever more seldom.
-func (c *Children) looked(began, at time.Time) {
-	c.LookAt = at.Add(min(max(at.Sub(began), leaseFirst), lookMost))
-}
-
 // lookAfter asks for the children that may have ended without a report.
 func (s *step) lookAfter() {
 	for _, c := range s.Children.List {
@@ -36,12 +28,11 @@ func (s *step) lookAfter() {
 // Temporal is asked how the run ended that this one has started. Of a child that began in
 // this execution Temporal tells by itself.
 func (s *step) endTold(i int) error {
-	c := &s.Children.List[i]
+	c := s.Children.List[i]
 	if !c.Alone || c.Ending {
 		return s.refuse("the end of %s is looked for already", c.Session)
 	}
-	c.Ending = true
-	s.Children.lookSoon(s.At)
+	s.Children.ending(i, s.At)
 	s.do(LookAfter{Session: c.Session, Run: c.Run, Ending: true})
 	return nil
 }

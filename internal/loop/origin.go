@@ -30,7 +30,7 @@ type Origin struct {
 }
 
 // Labels are those that the run was started with, or the one above it.
-func (s State) Labels() map[string]string {
+func (s *State) Labels() map[string]string {
 	if s.Parent.Birth != nil {
 		return s.Parent.Birth.Labels
 	}
@@ -38,7 +38,7 @@ func (s State) Labels() map[string]string {
 }
 
 // Policy is the one with which the run began; none before it is known.
-func (s State) Policy() agent.Policy {
+func (s *State) Policy() agent.Policy {
 	if s.Spec == nil {
 		return nil
 	}
@@ -46,10 +46,10 @@ func (s State) Policy() agent.Policy {
 }
 
 // Agent is the name of the run's agent, or the one that was asked for.
-func (s State) Agent() string { return s.agent() }
+func (s *State) Agent() string { return s.agent() }
 
 // Arriving reports whether the run is one that was imported, and what it was is not known yet.
-func (s State) Arriving() bool {
+func (s *State) Arriving() bool {
 	return s.Life == Importing || s.Unwritten() && s.Origin.Start != nil && s.Origin.Start.Import != ""
 }
 

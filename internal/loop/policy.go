@@ -109,7 +109,7 @@ func (s *step) denySome(r agent.Reply) []agent.Rule {
 
 // askForSome asks for the calls that rules want to be approved, and those that the client
 // carries out.
-func (s *step) askForSome(rulings []agent.Rule) {
+func (s *step) askForSome(r agent.Reply, rulings []agent.Rule) {
 	for i, c := range s.Calls.List {
 		if c.State != Waiting {
 			continue
@@ -117,9 +117,9 @@ func (s *step) askForSome(rulings []agent.Rule) {
 		rule := rulings[i]
 		switch tool, _ := s.Spec.Tool(c.Tool); {
 		case tool.By == agent.ByClient:
-			s.openCall(i, request(agent.ClientTool, c, tool, agent.Rule{}), "", s.patience(), agent.ByPolicy, string(agent.ClientTool))
+			s.openCall(i, request(r, i, agent.ClientTool, c, tool, agent.Rule{}), "", s.patience(), agent.ByPolicy, string(agent.ClientTool))
 		case rule.Do == agent.Ask && !(plain(rule) && slices.Contains(s.Requests.Always, c.Tool)):
-			s.openCall(i, request(agent.Approval, c, tool, rule), rule.Reason, rule.Patience, agent.ByPolicy, string(agent.Approval))
+			s.openCall(i, request(r, i, agent.Approval, c, tool, rule), rule.Reason, rule.Patience, agent.ByPolicy, string(agent.Approval))
 		}
 	}
 }
@@ -164,8 +164,8 @@ func (s *step) ruling(matches []int, made int, tool agent.ToolSpec) (strictest a
 	return strictest, n
 }
 
-// request is what a person is shown of a call.
-func request(t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
+// request is what a person is shown of a call, the i-th of a reply.
+func request(r agent.Reply, i int, t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) agent.Request {
 	text := fmt.Sprintf("Run %s?", c.Tool)
 	if t == agent.ClientTool {
 		text = fmt.Sprintf("Run %s and answer with its result.", c.Tool)
@@ -178,7 +178,7 @@ func request(t agent.RequestType, c Call, tool agent.ToolSpec, rule agent.Rule) 
 		arguments = redactedArguments(arguments, tool)
 	}
 	return agent.Request{
-		Type: t, Text: text, Digest: Digest(arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
+		Type: t, Text: text, Digest: shownOf(r, i, arguments), Confirm: rule.Confirm, Approvers: rule.Approvers,
 		Call: &agent.RequestCall{ID: c.ID, Tool: c.Tool, Arguments: arguments},
 	}
 }

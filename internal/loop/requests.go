@@ -94,7 +94,7 @@ func (s *State) shown(o Request) agent.Request {
 }
 
 // DigestOf is the digest that an open request shows; empty if it is not open.
-func (s State) DigestOf(request string) string {
+func (s *State) DigestOf(request string) string {
 	i := s.Requests.find(request)
 	if i < 0 {
 		return ""

@@ -151,8 +151,9 @@ func (s *step) guard(o agent.Order) error {
 	return nil
 }
 
-// spend takes the token of a verb that decides no request, which is good once.
-func (s *step) spend(p Proof) error {
+// spend takes the token of a verb that decides no request, which is good once. Stop and cancel
+// are taken also where no more tokens can be remembered: to say them again changes nothing.
+func (s *step) spend(p Proof, verb agent.Verb) error {
 	if p.Nonce == "" {
 		return nil
 	}
@@ -161,6 +162,8 @@ func (s *step) spend(p Proof) error {
 	switch {
 	case slices.ContainsFunc(s.Verbs.Spent, func(t Spent) bool { return t.Nonce == p.Nonce }):
 		return s.refuseAs(agent.Spent, "token", "the token of %s was used already; ask for a new one", p.Principal)
+	case len(s.Verbs.Spent) >= maxSpent && (verb == agent.Stop || verb == agent.Cancel):
+		return nil
 	case len(s.Verbs.Spent) >= maxSpent:
 		return s.refuseAs(agent.QueueFull, "token", "the run remembers the last %d tokens until they expire, and can't take another now: wait until the first does, or mint tokens that are good for a shorter time", maxSpent)
 	}
@@ -188,7 +191,7 @@ func (s *step) obey(in Said) error {
 		return err
 	}
 	own := in.proof("")
-	if err := s.spend(own); err != nil {
+	if err := s.spend(own, in.Command.Verb()); err != nil {
 		return err
 	}
 	if session, id, c, ok := s.addressed(in.Command); ok {

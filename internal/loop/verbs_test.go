@@ -86,6 +86,10 @@ func TestATokenIsSpentOnce(t *testing.T) {
 	require.LessOrEqual(t, written(full.Verbs.Spent), spentShare)
 	_, err = say(full, agent.PauseOrder{}, "n-1", time.Hour)
 	require.ErrorIs(t, err, agent.QueueFull)
+	for _, c := range []agent.Command{agent.StopOrder{}, agent.CancelOrder{}} {
+		_, err = say(full, c, "n-1", time.Hour)
+		require.NoError(t, err, "it ends the run")
+	}
 	d.now = d.now.Add(time.Minute) // the first has expired
 	full, err = say(full, agent.PauseOrder{}, "n-1", time.Hour)
 	require.NoError(t, err)

@@ -188,6 +188,9 @@ func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	if why := agent.Endless(read); why != "" {
 		return nil, errors.New(why)
 	}
+	if why := agent.HeavyPatterns(read); why != "" {
+		return nil, errors.New(why)
+	}
 	return schema.Resolve(nil)
 }
 

@@ -71,3 +71,16 @@ func TestPagesAreToldByTheirHost(t *testing.T) {
 		require.ErrorContains(t, err, "is not written in ASCII", page)
 	}
 }
+
+// A form whose patterns take memory and time is not shown to anybody.
+func TestFormsWithHeavyPatternsAreRefused(t *testing.T) {
+	for pattern, says := range map[string]string{"(?:abcdefghijklmnopqrstuvwxyz){1000}": "too long, or repeat too much", "^[a-z]{1,8}$": ""} {
+		schema := `{"type":"object","properties":{"a":{"type":"string","pattern":"` + pattern + `"}}}`
+		_, err := New("tickets", []string{"x"}, nil).wantOf("a", &sdk.ElicitParams{Message: "Do it?", RequestedSchema: json.RawMessage(schema)})
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, says)
+	}
+}

@@ -252,6 +252,7 @@ func TestProgress(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.Call(ctx, call)
+		close(said)
 		done <- err
 	}()
 	require.Equal(t, "1 of 2: halfway", <-said)

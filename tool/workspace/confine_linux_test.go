@@ -28,7 +28,7 @@ func TestConfinedShellCanWork(t *testing.T) {
 			"echo x > /dev/null && head -c 1 /dev/urandom > r && cat /etc/passwd > /dev/null && ls /usr /proc/self > /dev/null",
 			`printf '#!/bin/sh\necho ran' > run && chmod +x run && ./run`,
 			"touch f && chmod 755 f && chmod 1755 f && test -x f",
-			"mkfifo p && (echo x > p & cat p)", "kill -0 $$", "sleep 100 & kill $!", "cat < /dev/stdin", "cd sub",
+			"mkfifo p && (echo x > p & cat p)", "kill -0 $$", "sleep 100 & kill $!", "nice -n 1 true", "ulimit -n 64", "cat < /dev/stdin", "cd sub",
 			`python3 -c 'import socket; a, b = socket.socketpair(); a.send(b"x"); assert b.recv(1) == b"x"'`,
 			fmt.Sprintf("cat %s/file; echo x > %s/file", more, shared),
 		} {
@@ -110,4 +110,22 @@ func bounded(t *testing.T, b bench) {
 	own, err := os.ReadFile("/proc/self/limits")
 	require.NoError(t, err)
 	require.Regexp(t, `Max realtime timeout +unlimited +unlimited `, string(own))
+}
+
+// What is private stays so where every program may read: in a directory of the system, or on
+// the PATH.
+func TestPrivatePathsAreNotReadAmongTheSystems(t *testing.T) {
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		system := t.TempDir()
+		for _, name := range []string{"own/deep/key", "own/deep/plain", "own/plain", "plain", "lock"} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(system, name)), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(system, name), []byte("text of "+name), 0o600))
+		}
+		require.NoError(t, os.Symlink("..", filepath.Join(system, "own", "loop")))
+		require.NoError(t, os.Symlink("own/deep/key", filepath.Join(system, "link")))
+		t.Setenv("PATH", os.Getenv("PATH")+string(filepath.ListSeparator)+system)
+		b := setup(t, &workspace.Options{Sandbox: s, Private: []string{filepath.Join(system, "link"), filepath.Join(system, "lock")}})
+		_, out := b.shell(t, "cd "+system+"; cat own/deep/key link own/loop/link lock own/deep/plain own/plain plain 2>/dev/null")
+		require.Equal(t, "text of own/deep/plaintext of own/plaintext of plain", out)
+	})
 }

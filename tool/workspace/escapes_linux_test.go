@@ -65,12 +65,12 @@ var escapes = []string{
 	"mknod dev b 7 0", "mknod dev c 1 3", "chroot . /bin/true",
 	// Other processes.
 	"kill -0 WORKER", "kill -9 WORKER", "kill -9 NEIGHBOUR", "kill -STOP NEIGHBOUR", "PY kill WORKER 9", "PY kill -NEIGHBOUR 9", "PY trace WORKER", "PY trace NEIGHBOUR",
-	"PY memory WORKER", "PY memory NEIGHBOUR", "PY descriptor WORKER", "PY descriptor NEIGHBOUR", "renice 5 WORKER",
+	"PY memory WORKER", "PY memory NEIGHBOUR", "PY descriptor WORKER", "PY descriptor NEIGHBOUR", "renice 5 WORKER", "PY schedule WORKER",
 	"cat /proc/WORKER/environ", "cat /proc/WORKER/root/OUT/secret", "cat /proc/WORKER/cwd/doc.go", "head -c 1 /proc/WORKER/mem", "readlink /proc/WORKER/fd/*", "cat /proc/NEIGHBOUR/environ",
 	"cat /proc/$PPID/environ | grep s3cret", "cat /proc/1/root/OUT/secret", "env | grep s3cret", "cat /proc/*/environ 2>/dev/null | grep -a s3cret",
 	"PY inherited FD", "PY unfiltered", "nsenter -t WORKER -a true",
 	// The network.
-	"PY tcp PORT", "PY fast PORT", "PY mptcp PORT", "PY udp PORT", "PY unix SOCKET", "PY unix @ABSTRACT", "PY unix INSIDE",
+	"PY tcp PORT", "PY fast PORT", "PY mptcp PORT", "PY udp PORT", "PY unix SOCKET", "PY unix @ABSTRACT", "PY unix INSIDE", "PY loose LOOSE", "PY shared",
 	"PY family 1", "PY family 2", "PY family 10", "PY family 16", "PY family 17", "PY family 31", "PY family 38", "PY family 40", "PY family 44",
 	"exec 3<>/dev/tcp/127.0.0.1/PORT", "ls -d /proc/sys/net/ipv4 >/dev/null && echo 1 > /proc/sys/net/ipv4/ip_forward",
 	// The kernel.
@@ -147,6 +147,9 @@ func outside(t *testing.T, s tool.Sandbox) *world {
 		require.NoError(t, err)
 		t.Cleanup(func() { l.Close() })
 	}
+	log, err := net.ListenPacket("unixgram", filepath.Join(read, "loose"))
+	require.NoError(t, err)
+	t.Cleanup(func() { log.Close() })
 	_, port, err := net.SplitHostPort(tcp.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { tcp.Close() })
@@ -154,7 +157,7 @@ func outside(t *testing.T, s tool.Sandbox) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { unix.Close(fd) })
 	w.words = strings.NewReplacer("OUT", w.outside, "READ", read, "PRIVATE", private, "WORKER", strconv.Itoa(os.Getpid()), "NEIGHBOURHOME", kept, "NEIGHBOUR", strconv.Itoa(neighbour),
-		"HOME", home, "PORT", port, "SOCKET", path, "INSIDE", inside, "ABSTRACT", abstract, "FD", strconv.Itoa(fd), "TERMINAL", terminal(t), "PY", "python3 escape.py")
+		"HOME", home, "PORT", port, "SOCKET", path, "INSIDE", inside, "ABSTRACT", abstract, "LOOSE", filepath.Join(read, "loose"), "FD", strconv.Itoa(fd), "TERMINAL", terminal(t), "PY", "python3 escape.py")
 	return w
 }
 

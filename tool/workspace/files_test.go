@@ -8,8 +8,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fermata-agents/fermata/tool/workspace"
 )
 
 func lines(from, to int) string {
@@ -169,6 +172,20 @@ func TestGrepIsBounded(t *testing.T) {
 	cancel()
 	_, err := b.doContext(ctx, "fs_grep", args{"pattern": "x"}, nil)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A pattern that takes long for each character is refused, or keeps a search no longer than it
+// says: within a line nobody can stop it.
+func TestGrepIsBoundedWithinALine(t *testing.T) {
+	b := setup(t, nil)
+	b.put(t, "long", strings.Repeat("a", 7<<20)+"needle\nshort needle\n")
+	b.refused(t, workspace.GrepTool, args{"pattern": "(?:.?.?.?.?.?.?.?.?.?.?.?){1000}$"}, "repeats too much")
+	began := time.Now()
+	out := b.ok(t, workspace.GrepTool, args{"pattern": "(?:a?b?c?d?e?){1000}needle"})
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.Contains(t, out, "left out: 1 ends of long lines")
+	require.Contains(t, out, "long:2: short needle")
+	require.Contains(t, b.ok(t, workspace.GrepTool, args{"pattern": "needle"}), "long:1: ")
 }
 
 func TestWriteWhole(t *testing.T) {

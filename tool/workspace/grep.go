@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/tool"
 )
 
@@ -22,7 +23,11 @@ const (
 	maxGrep     = 48 << 10 // bytes of one answer
 	maxGrepFile = 8 << 20  // larger files are skipped
 	maxLine     = 300      // bytes of a line that are shown
-	grepTime    = 30 * time.Second
+	maxWeight   = 20_000   // of a pattern, see [agent.PatternWeight]
+	// maxWork bounds what one line takes, in weights times bytes: a second or two. No search
+	// can be stopped within a line.
+	maxWork  = 100_000_000
+	grepTime = 30 * time.Second
 )
 
 const grepHelp = "Searches the text files of the workspace for a regular expression (RE2), line by line. Answers with lines \"file:line: text\". " +
@@ -79,19 +84,24 @@ type search struct {
 	call    *tool.Call
 	pattern *regexp.Regexp
 	glob    *regexp.Regexp // nil for every file
+	longest int            // bytes of a line that are searched
 
 	found   strings.Builder
 	matches int
 	files   int // with a match
 	stopped string
 	// what was left out
-	binary, large, secret, unread int
-	told                          time.Time
+	binary, large, secret, unread, long int
+	told                                time.Time
 }
 
 func newSearch(w *Workspace, call *tool.Call, in grepArgs) (*search, error) {
 	if in.Pattern == "" || len(in.Pattern) > maxPattern {
 		return nil, refuse(GrepTool, "pattern has 1 to %d bytes", maxPattern)
+	}
+	weight := agent.PatternWeight(in.Pattern)
+	if weight > maxWeight {
+		return nil, refuse(GrepTool, "pattern repeats too much")
 	}
 	flags := "(?m)"
 	if in.IgnoreCase {
@@ -101,7 +111,7 @@ func newSearch(w *Workspace, call *tool.Call, in grepArgs) (*search, error) {
 	if err != nil {
 		return nil, refuse(GrepTool, "pattern: %v", err)
 	}
-	s := &search{w: w, call: call, pattern: pattern, told: time.Now()}
+	s := &search{w: w, call: call, pattern: pattern, longest: maxWork / max(weight, 1), told: time.Now()}
 	if in.Glob != "" {
 		if s.glob, err = compileGlob(in.Glob); err != nil {
 			return nil, refuse(GrepTool, "glob %s: %v", shown(in.Glob), err)
@@ -175,16 +185,21 @@ func (s *search) file(ctx context.Context, place string, info fs.FileInfo) error
 
 // lines adds the lines of a file that match.
 func (s *search) lines(ctx context.Context, name string, text []byte) error {
-	any := false
+	any, searched := false, 0 // since it was last asked whether to stop
 	for number := 1; len(text) > 0; number++ {
 		line, rest, _ := bytes.Cut(text, []byte("\n"))
 		text = rest
 		line = bytes.TrimSuffix(line, []byte("\r"))
-		at := s.pattern.FindIndex(line)
-		if at == nil {
-			if number%4096 == 0 && ctx.Err() != nil {
+		if len(line) > s.longest {
+			line, s.long = line[:s.longest], s.long+1
+		}
+		if searched += len(line) + 1; searched > s.longest/16 {
+			if searched = 0; ctx.Err() != nil {
 				return ctx.Err()
 			}
+		}
+		at := s.pattern.FindIndex(line)
+		if at == nil {
 			continue
 		}
 		if s.matches == maxMatches || s.found.Len() > maxGrep {
@@ -220,6 +235,7 @@ func (s *search) text() string {
 		what  string
 	}{
 		{s.binary, "binary"}, {s.secret, "protected"}, {s.unread, "unreadable"}, {s.large, "larger than " + size(maxGrepFile)},
+		{s.long, "ends of long lines"},
 	} {
 		if n.count > 0 {
 			notes = append(notes, fmt.Sprintf("left out: %d %s", n.count, n.what))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -81,8 +83,40 @@ func replace(command, token string) string {
 	return string(bytes.ReplaceAll([]byte(command), []byte("TOKEN"), []byte(token)))
 }
 
-// eventually waits until nothing has a token.
-func eventuallyGone(t *testing.T, token string) {
+// killedWorker runs a command in a worker that is then killed.
+func killedWorker(t *testing.T, s tool.Sandbox, command, token string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(having(token)) == 0 }, soon, 5*time.Millisecond)
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "home"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "hide.py"), []byte(hidePy), 0o644))
+	worker := exec.Command(os.Args[0], string(s), replace(command, token)+" sleep "+token)
+	worker.Env = append(os.Environ(), workerRoot+"="+root, "TMPDIR="+t.TempDir())
+	require.NoError(t, worker.Start())
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(root, "up")); return err == nil }, soon, 5*time.Millisecond)
+	require.NoError(t, worker.Process.Kill())
+	worker.Wait()
+}
+
+// What a command started ends when its worker is killed. What can outlive it where nothing
+// but marks holds it, the next worker of the user ends, and not that of one that lives.
+func TestNothingOutlivesAKilledWorker(t *testing.T) {
+	testenv.Need(t, needs("python3", "setsid"))
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		for name, command := range stays {
+			token, other := token(), token()
+			killedWorker(t, s, command, token)
+			live := exec.Command(os.Args[0], string(s), "setsid sleep "+other+" & wait")
+			live.Env = append(os.Environ(), workerRoot+"="+t.TempDir(), "TMPDIR="+t.TempDir())
+			require.NoError(t, live.Start())
+			require.Eventually(t, func() bool { return len(having(other)) > 0 }, soon, 5*time.Millisecond)
+			if s == tool.SandboxLandlock {
+				confine.EndOrphans()
+			}
+			require.Eventually(t, func() bool { return len(having(token)) == 0 }, soon, 5*time.Millisecond, name)
+			require.NotEmpty(t, having(other))
+			require.NoError(t, live.Process.Kill())
+			live.Wait()
+			confine.EndOrphans()
+		}
+	})
 }

@@ -50,9 +50,32 @@ def family(number):
     any_of(*(lambda kind=kind: socket.socket(int(number), kind) for kind in (1, 2, 3, 5)))
 
 
+def loose(path):
+    """Sends to a socket that has a path, such as that of the system's log."""
+    def on(kind):
+        a, b = socket.socketpair(socket.AF_UNIX, kind)
+        a.sendto(b"x", path)
+    any_of(lambda: on(socket.SOCK_DGRAM), lambda: on(socket.SOCK_RAW))
+
+
+def shared():
+    """Makes memory, a queue or a lock that stays in the kernel."""
+    any_of(lambda: call(29, 0, 4096, 0o1600), lambda: call(68, 0, 0o1600), lambda: call(64, 0, 1, 0o1600))
+
+
 # Other processes.
 def kill(pid, signal):
     os.kill(int(pid), int(signal))
+
+
+def schedule(pid):
+    """Changes limits or priority of a process."""
+    import resource
+    pid, limit, one = int(pid), (ctypes.c_uint64 * 2)(64, 64), ctypes.create_string_buffer(b"\x30", 48)
+    any_of(lambda: call(302, pid, 7, limit, None), lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)),
+           lambda: os.setpriority(os.PRIO_PROCESS, pid, 0), lambda: os.setpriority(os.PRIO_USER, 0, 0), lambda: call(251, 1, pid, 4 << 13), lambda: call(251, 3, 0, 4 << 13),
+           lambda: os.sched_setaffinity(pid, {0}), lambda: os.sched_setscheduler(pid, 0, os.sched_param(0)),
+           lambda: os.sched_setparam(pid, os.sched_param(0)), lambda: call(314, pid, one, 0), lambda: call(308, os.open("/proc/self/ns/net", 0), 0))
 
 
 def trace(pid):

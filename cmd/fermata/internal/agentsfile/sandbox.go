@@ -126,7 +126,8 @@ func (f *File) private() []string {
 
 // Check refuses to work with what is not safe to have on this machine, or would refuse every
 // call: a workspace in which tools could write what decides what runs, commands and MCP
-// programs as root, or where the kernel can't hold them.
+// programs as root, or where the kernel can't hold them. It ends what programs of workers
+// have left that were killed.
 func (k *Kit) Check() error {
 	f := k.file
 	tools, used := f.uses()
@@ -145,6 +146,7 @@ func (k *Kit) Check() error {
 			return agent.Errorf(agent.CodeOf(err), "%s:%d: mcp.%s: %w", f.Path, f.servers[used[i]].line, s.Name(), err)
 		}
 	}
+	confine.EndOrphans()
 	return nil
 }
 

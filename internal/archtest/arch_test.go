@@ -88,8 +88,9 @@ var testOnly = map[string][]string{
 	"provider/gemini":    {"testsuite", "internal/standin"},
 	"provider/openai":    {"testsuite", "internal/standin"},
 	"provider/vertex":    {"internal/standin"},
-	"tool/mcp":           {"testsuite", "worker"},
-	"tool/workspace":     {"testsuite"},
+	"tool/mcp":           {"testsuite", "worker", "internal/testenv"},
+	"tool/workspace":     {"testsuite", "internal/testenv"},
+	"internal/confine":   {"internal/testenv"},
 
 	"internal/archtest": {"agent"},
 }

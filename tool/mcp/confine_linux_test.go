@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/internal/confine"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/mcp"
 )
@@ -21,7 +23,7 @@ import (
 func confinedServer(t *testing.T, o mcp.Options) rig {
 	t.Helper()
 	if !confine.This().Holds() {
-		t.Skip("this kernel can't hold programs: " + confine.This().String())
+		testenv.Need(t, fmt.Errorf("this kernel can't hold programs: %s", confine.This()))
 	}
 	o.Env, o.AsRoot = map[string]string{serve: "reaching", "GORACE": "atexit_sleep_ms=0"}, true
 	s := mcp.New("tickets", []string{os.Args[0]}, &o)
@@ -91,9 +93,8 @@ func TestProgramHasNoNetwork(t *testing.T) {
 
 // Nothing that a program started outlives it, whatever that did.
 func TestProgramLeavesNothing(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("there is no setsid here")
-	}
+	_, err := exec.LookPath("setsid")
+	testenv.Need(t, err)
 	r := confinedServer(t, mcp.Options{})
 	r.ok(t, "sh", `(env -i setsid sh -c 'echo $$ > '"$HOME"'/pid.new; mv '"$HOME"'/pid.new '"$HOME"'/pid; exec sleep 1000' </dev/null >/dev/null 2>&1 &) & until test -e "$HOME/pid"; do sleep 0.01; done`)
 	answer := r.ok(t, "sh", `cat "$HOME/pid"; rm "$HOME/pid"`)

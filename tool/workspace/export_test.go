@@ -1,12 +1,19 @@
 package workspace
 
-import "io"
+import (
+	"io"
+
+	"github.com/fermata-agents/fermata/internal/confine"
+)
 
 // Place is what the tools resolve a path with.
 func (w *Workspace) Place(path string) (string, error) { return w.place("test", path) }
 
 // Unhold makes the workspace believe that the kernel lacks Landlock.
 func (w *Workspace) Unhold() { w.kernel.Landlock = 0 }
+
+// Names says which processes could not be ended.
+func Names(left ...confine.Left) string { return names(left) }
 
 // Sensitive is what the tools protect.
 var Sensitive = sensitive

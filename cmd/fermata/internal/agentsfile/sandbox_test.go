@@ -1,6 +1,7 @@
 package agentsfile_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/fermata-agents/fermata/agent"
 	"github.com/fermata-agents/fermata/cmd/fermata/internal/agentsfile"
 	"github.com/fermata-agents/fermata/internal/confine"
+	"github.com/fermata-agents/fermata/internal/testenv"
 	"github.com/fermata-agents/fermata/tool"
 	"github.com/fermata-agents/fermata/tool/workspace"
 )
@@ -38,7 +40,7 @@ func opened(t *testing.T, text string, private ...string) (*agentsfile.File, *ag
 // where the kernel would let them, and else the call is.
 func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 	if !confine.This().Holds() {
-		t.Skip("this kernel can't hold programs")
+		testenv.Need(t, errors.New("this kernel can't hold programs"))
 	}
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -57,6 +59,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 		"shell_run]}}\nworkspace: .\n":                                                                   "another is named so: workspace: ./project",
 		"shell_run]}}\nworkspace: ./project\n":                                                           "",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n":                                    "",
+		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                "it could write ",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                      "it could write ",
 		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                       "it could read " + filepath.Join(dir, "data"),
 		"shell_run]}}\nworkspace: ./data\n":                                                              "", // told by Open
@@ -110,7 +113,7 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 // Where the worker is root, no program of a tool is started unless the file says so.
 func TestNothingRunsAsRootUnasked(t *testing.T) {
 	if !confine.Root() {
-		t.Skip("this is not root")
+		testenv.Need(t, errors.New("this is not root"))
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("project", 0o755))
@@ -148,4 +151,31 @@ func TestWhatNothingHolds(t *testing.T) {
 	require.NoError(t, err)
 	_, programs = linked.Unproven()
 	require.Equal(t, []string{"the MCP server t"}, programs)
+}
+
+// A sandbox that this machine lacks is told before a worker works, and what can't be meant
+// when the file is read.
+func TestSandboxThatIsMissing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("project", 0o755))
+	const text = "as_root: true\nworkspace: project\nagents: {a: {model: \"script:script.yaml\", tools: [shell_run, \"mcp:t\"]}}\n"
+	for entries, words := range map[string]string{
+		"shell: {sandbox: bubblewrap}\nmcp: {t: {command: [/bin/cat]}}\n": "shell_run: bubblewrap can't hold it",
+		"mcp: {t: {command: [/bin/cat], sandbox: bubblewrap}}\n":           "the MCP server t is not started: bubblewrap can't hold it",
+	} {
+		path := os.Getenv("PATH")
+		t.Setenv("PATH", t.TempDir())
+		_, _, err := opened(t, text+entries)
+		t.Setenv("PATH", path)
+		require.ErrorIs(t, err, agent.Denied)
+		require.ErrorContains(t, err, words)
+		require.ErrorContains(t, err, "install it (the package is called bubblewrap)")
+	}
+	for shell, words := range map[string]string{
+		"{sandbox: jail}": "shell.sandbox is \"jail\": write bubblewrap or landlock", "{sandbox: bubblewrap, confine: never}": "shell.sandbox bubblewrap goes with confine: always alone",
+	} {
+		put(t, text+"mcp: {t: {command: [/bin/cat]}}\nshell: "+shell+"\n")
+		_, err := agentsfile.Load(t.Context(), agentsfile.DefaultName)
+		require.ErrorContains(t, err, words)
+	}
 }

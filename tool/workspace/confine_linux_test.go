@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool/workspace"
@@ -133,6 +134,29 @@ func TestShellEndsDaemons(t *testing.T) {
 	}
 }
 
+// Processes that start the next one and end, out of every group, are ended.
+func TestShellEndsWhatHops(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("there is no setsid here")
+	}
+	b := setup(t, nil)
+	b.put(t, "hop.sh", "test -e hop.sh || exit 0\nsetsid sh ./hop.sh $1 &\n") // they end with the file
+	name := filepath.Base(filepath.Dir(b.root)) + filepath.Base(t.TempDir())
+	status, out := b.shell(t, "for i in 1 2 3 4; do setsid sh ./hop.sh "+name+" >/dev/null 2>&1 & done; sleep 0.5; cut -d' ' -f19 /proc/self/stat")
+	require.Equal(t, "[exit status 0]", status)
+	require.Equal(t, "10\n", out, "the worker goes first")
+	require.Eventually(t, func() bool {
+		left, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		require.NoError(t, err)
+		for _, path := range left {
+			if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), name) {
+				return false
+			}
+		}
+		return true
+	}, soon, 50*time.Millisecond)
+}
+
 // What a killed worker's command has left, out of its group, is ended by the next worker,
 // and what this process runs is not.
 func TestNextWorkerEndsDaemons(t *testing.T) {
@@ -212,7 +236,7 @@ for n, way in enumerate(ways):
     try: way()
     except OSError as e: print(n, "no")
     else: print(n, "yes")
-os.setpriority(os.PRIO_PROCESS, 0, 1); os.sched_setaffinity(0, os.sched_getaffinity(0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+os.setpriority(os.PRIO_PROCESS, 0, 11); os.sched_setaffinity(0, os.sched_getaffinity(0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 resource.prlimit(0, resource.RLIMIT_NOFILE, (32, 32)); subprocess.run(["true"], check=True, preexec_fn=lambda: None)
 t = threading.Thread(target=lambda: None); t.start(); t.join()
 `)

@@ -64,9 +64,7 @@ func EndOrphans() {
 	}
 	// In a container's processes, numbers mean others.
 	ours := func(pid int) bool { return spaces(strconv.Itoa(pid)) == here }
-	sweep(func() []Left {
-		return killMarked(func(pid int) bool { return orphaned(markOf(pid)) && ours(pid) }, 0)
-	})
+	sweep(func(pid int) bool { return orphaned(markOf(pid)) && ours(pid) }, 0, sweepTime)
 }
 
 // spaces is in how many namespaces of numbers a process has one, as far as they are seen from
@@ -107,17 +105,22 @@ func stat(pid int) (name string, fields []string) {
 	return rest[:at], strings.Fields(rest[at+2:])
 }
 
-// sweepTime is how long ends may take that nothing hinders.
-const sweepTime = 5 * time.Second
+const (
+	sweepTime = 5 * time.Second  // how long ends may take that nothing hinders
+	sweepOn   = 10 * time.Minute // how long those are tried that something does
+)
 
-// sweep kills until nothing is left, which it returns: what is killed may just have started
-// another one, and takes a moment to end.
-func sweep(kill func() []Left) []Left {
-	until := time.Now().Add(sweepTime)
+// sweep ends the processes that are marked, for some time, and returns those that still run:
+// what is killed may just have started another one, and takes a moment to end.
+func sweep(marked func(pid int) bool, program int, most time.Duration) []Left {
+	until := time.Now().Add(most)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		left := kill()
+		left := killMarked(marked, program)
 		if len(left) == 0 || time.Now().After(until) {
 			return left
+		}
+		if pause > 4*time.Millisecond { // they come faster than they go
+			freeze(marked)
 		}
 		time.Sleep(pause)
 	}

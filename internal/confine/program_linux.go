@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +33,10 @@ var bounds = []struct {
 // firstTaken makes the kernel end a program that takes all memory, and not this process.
 const firstTaken = "800"
 
+// niceness is the priority of programs: when the processors are short, a process of none has
+// nine times the time of one of theirs.
+const niceness = 10
+
 // bound sets a program's limits, and its mark, which it returns; zero where it has none.
 // A program that forks in its first moment has children without: whoever lets others write
 // a program keeps it waiting until it is bounded.
@@ -43,6 +48,8 @@ func bound(pid int) (mark uint64) {
 		}
 	}
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(firstTaken), 0) // else as it was
+	// The worker goes first: it has to end the program, too.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, niceness) // else as it was
 	mark = newMark()
 	if unix.Prlimit(pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark}, nil) != nil {
 		return 0 // this process has a limit of its own, or is held itself
@@ -56,39 +63,67 @@ func (p *Program) Sweep() []Left {
 	if p.mark == 0 {
 		return nil
 	}
-	return sweep(func() []Left {
-		return killMarked(func(pid int) bool { return markOf(pid) == p.mark }, p.cmd.Process.Pid)
-	})
+	marked := func(pid int) bool { return markOf(pid) == p.mark }
+	left := sweep(marked, p.cmd.Process.Pid, sweepTime)
+	if len(left) > 0 {
+		go sweep(marked, p.cmd.Process.Pid, sweepOn) // what hangs within the kernel, or finds no time
+	}
+	return left
+}
+
+// processes are the numbers of all processes.
+func processes() (list []int) {
+	entries, _ := os.ReadDir("/proc") // what was read until then
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// freeze stops the processes that are marked, until none is left that could start another
+// one, or some time is up. Who only kills them makes room for those that they start.
+func freeze(marked func(pid int) bool) {
+	until, stopped := time.Now().Add(sweepTime), map[int]bool{}
+	for more := true; more && time.Now().Before(until); {
+		more = false
+		for _, pid := range processes() {
+			if !stopped[pid] && marked(pid) && signal(pid, marked, unix.SIGSTOP) == nil {
+				stopped[pid], more = true, true
+			}
+		}
+	}
+}
+
+// signal signals a process if it is marked.
+func signal(pid int, marked func(pid int) bool, s unix.Signal) error {
+	fd, err := unix.PidfdOpen(pid, 0) // the handle holds the process while it is looked at again
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if !marked(pid) {
+		return unix.ESRCH
+	}
+	return unix.PidfdSendSignal(fd, s, nil, 0)
 }
 
 // killMarked kills the processes that are marked, and returns those that still ran. program
 // is not reaped: who awaits it does that.
 func killMarked(marked func(pid int) bool, program int) (left []Left) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !marked(pid) {
+	for _, pid := range processes() {
+		if !marked(pid) {
 			continue
 		}
-		// The handle holds the process while it is looked at again.
-		fd, err := unix.PidfdOpen(pid, 0)
-		if err != nil {
-			continue
+		name, runs := state(pid)
+		switch {
+		case runs && signal(pid, marked, unix.SIGKILL) != unix.EPERM: // else it is another user's to end
+			left = append(left, Left{pid, name})
+		case !runs && pid != program:
+			// An orphan of which this process, being the first of its container, is the parent.
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // else it is another's to reap
 		}
-		if marked(pid) {
-			if name, runs := state(pid); runs {
-				if unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) != unix.EPERM { // another user's to end
-					left = append(left, Left{pid, name})
-				}
-			} else if pid != program {
-				// An orphan of which this process, being the first of its container, is the parent.
-				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) // else it is another's to reap
-			}
-		}
-		unix.Close(fd)
 	}
 	return left
 }

@@ -128,3 +128,17 @@ func TestWhatCouldNotBeEndedIsNamed(t *testing.T) {
 	require.Contains(t, workspace.Names(many...), "0 (), and 2 more")
 	require.NotContains(t, workspace.Names(confine.Left{PID: 7, Name: "\x1b[2Jx"}), "\x1b")
 }
+
+// Processes that start the next one and end, out of every group, are ended.
+func TestShellEndsWhatHops(t *testing.T) {
+	testenv.Need(t, needs("setsid"))
+	eachSandbox(t, func(t *testing.T, s tool.Sandbox) {
+		b := setup(t, &workspace.Options{Sandbox: s})
+		b.put(t, "hop.sh", "test -e hop.sh || exit 0\nsetsid sh ./hop.sh $1 &\n") // they end with the file
+		name := token()
+		status, out := b.shell(t, "for i in 1 2 3 4; do setsid sh ./hop.sh "+name+" >/dev/null 2>&1 & done; sleep 0.5; cut -d' ' -f19 /proc/self/stat")
+		require.Equal(t, "[exit status 0]", status)
+		require.Equal(t, "10\n", out, "the worker goes first")
+		require.Eventually(t, func() bool { return len(having(name)) == 0 }, soon, 50*time.Millisecond)
+	})
+}

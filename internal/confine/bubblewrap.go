@@ -66,7 +66,7 @@ func try(path string) error {
 	switch {
 	case strings.Contains(said, "-bind-fd"):
 		return fmt.Errorf("bubblewrap can't hold it: %s is too old (%s): it takes 0.10, or the security update of your distribution. Update it, or leave sandbox out", path, said)
-	case strings.Contains(said, "proc"):
+	case strings.Contains(said, "mount proc"):
 		return fmt.Errorf("bubblewrap can't hold it: it may not mount /proc here (%s), as in most containers: allow that (docs/tools.md), or leave sandbox out, since Landlock needs nothing of a container", said)
 	}
 	return fmt.Errorf("bubblewrap can't hold it: %s fails (%v: %s). It takes user namespaces for the worker's user: allow them (docs/tools.md says how), or leave sandbox out", path, err, said)

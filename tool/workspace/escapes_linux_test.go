@@ -75,7 +75,7 @@ var escapes = []string{
 	"exec 3<>/dev/tcp/127.0.0.1/PORT", "ls -d /proc/sys/net/ipv4 >/dev/null && echo 1 > /proc/sys/net/ipv4/ip_forward",
 	// The kernel.
 	"unshare -Ur true", "unshare -m true", "mount -t tmpfs none .", "PY namespace", "PY mount", "PY keys", "PY ring", "PY other_numbers", "PY bits", "PY raise_limits", "PY capability",
-	"touch f && chmod 4755 f", "touch f && chown 65534 f", "chown 0 others", "cat others", "echo x >> others", "setpriv --reuid 65534 true", "su nobody -s /bin/true",
+	"touch f && chmod 4755 f", "touch f && chown 1 f", "chown 0 others", "cat others", "echo x >> others", "setpriv --reuid 1 true", "su nobody -s /bin/true",
 	// The terminal of a person.
 	"PY type_into TERMINAL", "echo x > /dev/tty", "true < /dev/tty", "echo x > TERMINAL", "cat < TERMINAL",
 }

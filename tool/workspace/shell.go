@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/fermata-agents/fermata/internal/confine"
 	"github.com/fermata-agents/fermata/tool"
@@ -164,10 +165,18 @@ func report(how int, left []confine.Left, took time.Duration, g *group) string {
 // maxLeft is how many processes are named that could not be ended.
 const maxLeft = 10
 
+// visible keeps what can be seen of a name: a process chooses its own.
+func visible(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
+}
+
 func names(left []confine.Left) string {
 	var list []string
 	for _, l := range left[:min(len(left), maxLeft)] {
-		list = append(list, fmt.Sprintf("%d (%s)", l.PID, clean([]byte(l.Name))))
+		list = append(list, fmt.Sprintf("%d (%s)", l.PID, strings.Map(visible, l.Name)))
 	}
 	if len(left) > maxLeft {
 		list = append(list, fmt.Sprintf("and %d more", len(left)-maxLeft))

@@ -1,7 +1,6 @@
 package agentsfile
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"

@@ -52,14 +52,14 @@ func TestToolsDoNotWriteWhatRuns(t *testing.T) {
 	}
 	const agents = "as_root: true\nagents: {a: {model: \"script:script.yaml\", tools: ["
 	for text, words := range map[string]string{
-		"fs_read, fs_list]}}\n":                                                                          "",
-		"fs_read, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":                                            "",
-		"fs_write]}}\n":                                                                                  "",
-		"shell_run]}}\n":                                                                                 "it could write " + filepath.Join(dir, "fermata.yaml"),
-		"shell_run]}}\nworkspace: .\n":                                                                   "another is named so: workspace: ./project",
-		"shell_run]}}\nworkspace: ./project\n":                                                           "",
-		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n":                                    "",
-		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                "it could write ",
+		"fs_read, fs_list]}}\n":                                       "",
+		"fs_read, \"mcp:t\"]}}\nmcp: {t: {command: [cat]}}\n":         "",
+		"fs_write]}}\n":                                               "",
+		"shell_run]}}\n":                                              "it could write " + filepath.Join(dir, "fermata.yaml"),
+		"shell_run]}}\nworkspace: .\n":                                "another is named so: workspace: ./project",
+		"shell_run]}}\nworkspace: ./project\n":                        "",
+		"shell_run]}}\nworkspace: ./project\nshell: {write: [bin]}\n": "",
+		"shell_run]}}\nworkspace: ./project\nshell: {sandbox: bubblewrap, write: [.]}\n":                 "it could write ",
 		"shell_run]}}\nworkspace: ./project\nshell: {write: [.]}\n":                                      "it could write ",
 		"shell_run]}}\nworkspace: ./project\nshell: {read: [.]}\n":                                       "it could read " + filepath.Join(dir, "data"),
 		"shell_run]}}\nworkspace: ./data\n":                                                              "", // told by Open
@@ -161,7 +161,7 @@ func TestSandboxThatIsMissing(t *testing.T) {
 	const text = "as_root: true\nworkspace: project\nagents: {a: {model: \"script:script.yaml\", tools: [shell_run, \"mcp:t\"]}}\n"
 	for entries, words := range map[string]string{
 		"shell: {sandbox: bubblewrap}\nmcp: {t: {command: [/bin/cat]}}\n": "shell_run: bubblewrap can't hold it",
-		"mcp: {t: {command: [/bin/cat], sandbox: bubblewrap}}\n":           "the MCP server t is not started: bubblewrap can't hold it",
+		"mcp: {t: {command: [/bin/cat], sandbox: bubblewrap}}\n":          "the MCP server t is not started: bubblewrap can't hold it",
 	} {
 		path := os.Getenv("PATH")
 		t.Setenv("PATH", t.TempDir())

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
@@ -21,10 +23,12 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 			account = *carried
 		}
 	}
+	day := account.Day // of this execution's first claim
 	err := workflow.SetUpdateHandlerWithOptions(ctx, signals.DailyClaim, func(ctx workflow.Context, raw converter.RawValue) (grant agent.DailyGrant, err error) {
 		c, err := claimIn(raw)
 		if err == nil {
 			account, grant = account.Claim(workflow.Now(ctx), c)
+			day = cmp.Or(day, account.Day)
 		}
 		return grant, err
 	}, workflow.UpdateHandlerOptions{Validator: func(_ workflow.Context, raw converter.RawValue) error {
@@ -34,8 +38,10 @@ func daily(ctx workflow.Context, raw, by converter.RawValue) error {
 	if err != nil {
 		return err
 	}
+	// The history of a day has payloads of that day alone, so a key that was replaced the day
+	// before is not needed for it.
 	err = workflow.Await(ctx, func() bool {
-		return workflow.GetInfo(ctx).GetContinueAsNewSuggested() && workflow.AllHandlersFinished(ctx)
+		return (account.Day != day || workflow.GetInfo(ctx).GetContinueAsNewSuggested()) && workflow.AllHandlersFinished(ctx)
 	})
 	if err != nil {
 		return err

@@ -230,18 +230,19 @@ func neighbour(t *testing.T, s tool.Sandbox) (pid int, home string) {
 		defer close(done)
 		bench{Workspace: w, session: "neighbour"}.do("shell_run", args{"command": "echo s3cret > $HOME/kept; exec sleep " + token})
 	}()
+	// A program has its name a moment before it has its environment.
 	require.Eventually(t, func() bool {
 		for _, each := range having(token) {
 			if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", each)); string(name) == "sleep\n" {
-				pid = each
+				pid, home = each, homeOf(t, each)
 			}
 		}
-		return pid > 0
+		return home != ""
 	}, soon, 5*time.Millisecond)
-	return pid, homeOf(t, pid)
+	return pid, home
 }
 
-// homeOf is the HOME of a process.
+// homeOf is the HOME of a process, empty where it has none yet.
 func homeOf(t *testing.T, pid int) string {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	require.NoError(t, err)

@@ -189,10 +189,11 @@ func TestWhatIsNotSigned(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(r.top, publicKey), public, 0o644))
-	for text, why := range map[string]string{
-		"FROM golang:1.26.8 AS build\nFROM debian@sha256:00\n": "images without a digest: golang:1.26.8; write",
-		"FROM golang:1.26.8@sha256:00 AS build\n":              "",
+	for _, one := range [][2]string{
+		{"FROM golang:1.26.8 AS build\nFROM debian@sha256:00\n", "images without a digest: golang:1.26.8; write"},
+		{"FROM golang:1.26.8@sha256:00 AS build\n", ""},
 	} {
+		text, why := one[0], one[1]
 		require.NoError(t, os.WriteFile(filepath.Join(r.top, "Dockerfile"), []byte(text), 0o644))
 		run(t, r.top, "git", "add", "--all")
 		run(t, r.top, "git", "commit", "--quiet", "--allow-empty", "--message", "Images")
